@@ -116,7 +116,7 @@ let package = Package(
     module("GATTServer", ["EventLoop", "DBus", "GATT", "Peripherals"]),
     .executableTarget(
       name: "microbit-peripheral",
-      dependencies: ["GATTServer", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
+      dependencies: ["GATTServer", "Peripherals", "Configuration", "GATT", "Sockets", "EventLoop", "CLinux"],
       swiftSettings: lean),
 
     .target(

@@ -30,6 +30,46 @@ commit_time() { git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md; 
 # bin_path OPTION…: the folder of the programs that `swift build OPTION…` makes. Versions of Swift differ in it.
 bin_path() { swift build "$@" --show-bin-path; }
 
+# How the release programs are built, with Swift's own libraries inside so that they run where no Swift is installed.
+# shellcheck disable=SC2034 # used by the scripts that source this file
+release_options=(
+  # The static libstdc++ and libgcc as well: two libraries less to load and to relocate at every start, 1.3 MB of memory.
+  --static-swift-stdlib -Xlinker "-L$PWD/.build/static" -Xswiftc -Xclang-linker -Xswiftc -static-libgcc
+  # A section for each function, so that the linker leaves out those that nobody calls.
+  -Xswiftc -Xfrontend -Xswiftc -function-sections
+  # Two builds in two folders are alike: the compiler's hash of a module and the linker's of the program have the folder in
+  # them.
+  -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen -Xlinker --build-id=none
+  # Nothing looks up a symbol of the programs by its name; of symbols that are exported, the linker keeps also what nobody
+  # calls.
+  -Xlinker --no-export-dynamic
+)
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# venv NAME REQUIREMENTS [OPTION…]: a virtual environment, made with these options, with what the file requires from PyPI;
+# prints the path of its python. Cached outside the tree, made anew when the file changes.
+venv() (
+  venv=$CACHE/$1 wanted=$2
+  shift 2
+  mkdir -p "$CACHE"
+  # Two tests may want it at once.
+  exec 9>"$venv.lock"
+  flock 9
+  # The copy is made last: what is half made does not count.
+  cmp -s "$wanted" "$venv/requirements.txt" || make_venv "$@" >&2
+  say "$venv/bin/python"
+)
+
+make_venv() {
+  rm -rf "$venv"
+  "${PYTHON:-python3}" -m venv "$@" "$venv" ||
+    fail "No virtual environment could be made in $venv: is python3-venv installed?"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$wanted" ||
+    fail "What $wanted names could not be installed from PyPI into $venv: pip's own message is above."
+  cp "$wanted" "$venv/requirements.txt"
+}
+
 # logged WHAT LOG COMMAND…: runs the command with its output in the log file. On a terminal one line shows how far it is.
 # A failure shows the errors and the end of the log, says where all of it is, and returns the command's status.
 logged() {

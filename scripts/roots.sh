@@ -1,8 +1,6 @@
 # Debian systems in folders; to be sourced after common.sh.
 # shellcheck shell=bash
 
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
-
 need_root() {
   if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
     fail "This needs root's rights (debootstrap, chroot), and there is no sudo: run it as root."

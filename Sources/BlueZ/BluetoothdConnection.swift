@@ -121,7 +121,7 @@ enum BluetoothdEvent: Sendable {
     case .call(let call) where call.sender == owner:
       handler(.call(call))
     case .call(let call):
-      try? bus?.reply(to: call, error: DBusName.Failure.unknownMethod, "no such method")
+      try? bus?.reply(to: call, .failure(.noSuchMethod))
     case .disconnected(let error):
       ended.resume(.failure(error))
       handler(.disconnected)

@@ -32,7 +32,7 @@ extension Central {
   /// Answers a call of bluetoothd to the agent.
   func answer(_ call: DBusCall) {
     guard call.path == Self.agentPath else {
-      return reply(to: call, error: DBusName.Failure.unknownMethod, "no such method")
+      return reply(to: call, .failure(.noSuchMethod))
     }
     switch call.member {
     case "Release":
@@ -52,11 +52,11 @@ extension Central {
 
   /// Answers RequestPasskey.
   func reply(to request: DBusCall, _ passkey: Int) {
-    reply(to: request, [.uint32(UInt32(passkey))])
+    reply(to: request, .success([.uint32(UInt32(passkey))]))
   }
 
   private func reject(_ call: DBusCall) {
-    reply(to: call, error: BlueZName.Failure.rejected, "not requested")
+    reply(to: call, .failure(.remote(name: BlueZName.Failure.rejected, message: "not requested")))
   }
 
   /// The pairing in progress, if the call names its peripheral.

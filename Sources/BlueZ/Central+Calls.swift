@@ -6,17 +6,14 @@ extension Central {
   private var bus: DBusConnection? { bluetoothd?.callable }
 
   /// Calls a method of bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.
-  /// - Parameters:
-  ///   - timeout: nil: that of a call which bluetoothd answers without the peripheral.
-  ///   - awaitsLateReply: whether `done` is called again if it answers after the time-out.
+  /// - Parameter timeout: nil: that of a call which bluetoothd answers without the peripheral.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
-    timeout: Duration? = nil, awaitsLateReply: Bool = false,
-    _ done: @escaping @LoopActor (DBusAnswer) -> Void
+    timeout: Duration? = nil, _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     guard let bus else { return done(.failure(.disconnected)) }
     let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
-    bus.call(call, timeout: timeout ?? limits.local, awaitsLateReply: awaitsLateReply, done)
+    bus.call(call, timeout: timeout ?? limits.local, done)
   }
 
   /// Calls a method of bluetoothd and waits for the answer.
@@ -57,12 +54,5 @@ extension Central {
   }
 
   /// Replies to a call of bluetoothd.
-  func reply(to call: DBusCall, _ arguments: [DBusValue] = []) {
-    try? bus?.reply(to: call, arguments)
-  }
-
-  /// Replies to a call with an error.
-  func reply(to call: DBusCall, error name: String, _ text: String) {
-    try? bus?.reply(to: call, error: name, text)
-  }
+  func reply(to call: DBusCall, _ answer: DBusAnswer = .success([])) { try? bus?.reply(to: call, answer) }
 }

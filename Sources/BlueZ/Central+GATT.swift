@@ -2,16 +2,29 @@ import DBus
 import EventLoop
 
 extension Central {
+  /// The descriptors of a characteristic.
+  public func descriptors(of characteristic: Characteristic) -> [Descriptor] {
+    tree.descriptors(of: characteristic)
+  }
+
   /// Reads the value of a characteristic, or of a descriptor of it.
   public func read(
     _ characteristic: Characteristic, _ descriptor: Descriptor? = nil
   ) async throws(CentralError) -> [UInt8] {
-    try Self.bytes(try await operate(.read(descriptor), on: characteristic))
+    let reply = try await operate(.readValue(of: characteristic, descriptor), on: characteristic)
+    guard let bytes = reply.first?.byteArray else { throw .transient("the reply to ReadValue has no bytes") }
+    return bytes
   }
 
-  /// The descriptors of a characteristic.
-  public func descriptors(of characteristic: Characteristic) -> [Descriptor] {
-    tree.descriptors(of: characteristic)
+  /// Reads the value of a characteristic, or of a descriptor of it.
+  public func readResult(
+    of characteristic: Characteristic, _ descriptor: Descriptor? = nil
+  ) async -> Result<[UInt8], CentralError> {
+    do throws(CentralError) {
+      return .success(try await read(characteristic, descriptor))
+    } catch {
+      return .failure(error)
+    }
   }
 
   /// Writes the value of a characteristic with response, and reads it back.
@@ -27,7 +40,9 @@ extension Central {
   public func write(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
-    let both = try await exchange([.write(bytes, withResponse: true), .read(nil)], on: characteristic)
+    let both = try await exchange(
+      [.write(bytes, to: characteristic, withResponse: true), .readValue(of: characteristic)],
+      on: characteristic)
     _ = try both[0].get()
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
@@ -43,26 +58,21 @@ extension Central {
   public func send(
     _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
   ) async throws(CentralError) {
-    _ = try await operate(.write(bytes, withResponse: withResponse), on: characteristic)
-  }
-
-  private static func bytes(_ reply: [DBusValue]) throws(CentralError) -> [UInt8] {
-    guard let bytes = reply.first?.byteArray else { throw .transient("the reply to ReadValue has no bytes") }
-    return bytes
+    _ = try await operate(.write(bytes, to: characteristic, withResponse: withResponse), on: characteristic)
   }
 
   /// Subscribes to a characteristic: `handler` is called with each notified value until the link ends.
   ///
   /// Each read of the value is notified as well.
   /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use
-  ///   ``pollUntilSubscribed`` then.
+  ///   ``poll(_:every:subscribes:_:)`` then.
   public func subscribe(
     to characteristic: Characteristic, _ handler: @escaping @LoopActor ([UInt8]) -> Void
   ) async throws(CentralError) {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
-      _ = try await operate(.startNotify, on: characteristic)
+      _ = try await operate(.startNotify(characteristic), on: characteristic)
     } catch {
       link.stopListening(to: characteristic)
       throw error
@@ -94,21 +104,23 @@ extension Central {
     _ = await wait(limit) { used.allSatisfy { $0.hasEnded || $0.unsubscribing == 0 } }
   }
 
-  /// Reads the value repeatedly, for a characteristic whose notifications another program has acquired. Tries to
-  /// subscribe from time to time, as that program may release them.
+  /// Reads the value repeatedly.
   ///
   /// - Parameters:
   ///   - pause: returns the time to wait before the next read.
+  ///   - subscribes: whether to try to subscribe from time to time: another program has acquired the notifications, and may
+  ///     release them.
   ///   - handler: called with each value, or the reason why the read failed.
   /// - Returns: true once subscribed, when `handler` is called with notified values; false when the link has ended.
-  public func pollUntilSubscribed(
-    _ characteristic: Characteristic, every pause: @LoopActor () -> Duration,
+  @discardableResult
+  public func poll(
+    _ characteristic: Characteristic, every pause: @LoopActor () -> Duration, subscribes: Bool,
     _ handler: @escaping @LoopActor (Result<[UInt8], CentralError>) -> Void
   ) async -> Bool {
     var nextSubscription = Moment.now + limits.notifyRetry
     while let result = await read(characteristic, after: pause()) {
       handler(result)
-      guard nextSubscription <= .now else { continue }
+      guard subscribes, nextSubscription <= .now else { continue }
       nextSubscription = .now + limits.notifyRetry
       do throws(CentralError) {
         try await subscribe(to: characteristic) { handler(.success($0)) }
@@ -118,14 +130,6 @@ extension Central {
       }
     }
     return false
-  }
-
-  /// Reads the value every `interval`, until the link ends.
-  public func poll(
-    _ characteristic: Characteristic, every interval: Duration,
-    _ handler: @escaping @LoopActor (Result<[UInt8], CentralError>) -> Void
-  ) async {
-    while let result = await read(characteristic, after: interval) { handler(result) }
   }
 
   /// Reads the value after a pause; nil if the link or the characteristic is gone.
@@ -139,20 +143,9 @@ extension Central {
     return link.hasEnded ? nil : result
   }
 
-  /// Reads the value of a characteristic, or of a descriptor of it.
-  public func readResult(
-    of characteristic: Characteristic, _ descriptor: Descriptor? = nil
-  ) async -> Result<[UInt8], CentralError> {
-    do throws(CentralError) {
-      return .success(try await read(characteristic, descriptor))
-    } catch {
-      return .failure(error)
-    }
-  }
-
   /// A single operation.
   private func operate(
-    _ operation: Operation, on characteristic: Characteristic
+    _ operation: DBusCall, on characteristic: Characteristic
   ) async throws(CentralError) -> [DBusValue] {
     try await exchange([operation], on: characteristic)[0].get()
   }
@@ -160,9 +153,9 @@ extension Central {
   /// Performs operations on a link, one exchange at a time; retries them while bluetoothd is busy.
   /// - Throws: if they cannot be requested.
   private func exchange(
-    _ operations: [Operation], on characteristic: Characteristic
+    _ operations: [DBusCall], on characteristic: Characteristic
   ) async throws(CentralError) -> Exchange {
-    let isWrite = operations.contains(where: \.isWrite)
+    let isWrite = operations.contains { $0.member == "WriteValue" }
     if isWrite, characteristic.isFirmwareUpdate {
       throw .refused("\(characteristic.uuid) replaces the peripheral's firmware: never written")
     }
@@ -185,50 +178,50 @@ extension Central {
 
   /// Calls a method for each operation. All end with the link, as bluetoothd never answers for a device that is gone.
   private func exchangeOnce(
-    _ operations: [Operation], on characteristic: Characteristic, over link: Link
+    _ operations: [DBusCall], on characteristic: Characteristic, over link: Link
   ) async -> Exchange {
     await withCheckedContinuation { continuation in
-      let exchange = Exchange(of: operations.count, on: characteristic) { continuation.resume(returning: $0) }
+      let exchange = Exchange(of: operations.count, on: characteristic, over: link) {
+        continuation.resume(returning: $0)
+      }
       // The link may have ended while the lock was awaited, and a new link is not meant.
       guard !link.hasEnded else { return exchange.end() }
+      guard let bus = bluetoothd?.callable else { return exchange.end(.unavailable) }
       link.begin(exchange)
       for (index, operation) in operations.enumerated() {
-        call(
-          operation.method,
-          on: operation.descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
-          of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
-          // The operations run one after the other.
-          timeout: limits.operation * (index + 1), awaitsLateReply: true
-        ) { [weak self] answer in
-          if operation.isSubscription, case .success = answer {
+        // The operations run one after the other.
+        bus.call(operation, timeout: limits.operation * (index + 1), awaitsLateReply: true) {
+          [weak self] answer in
+          if operation.member == "StartNotify", case .success = answer {
             self?.subscribed(to: characteristic, over: link)
           }
-          link.receive(
-            answer.mapError { CentralError($0, during: operation.method) }, to: index, of: exchange)
+          exchange.answer(index, answer.mapError { CentralError($0, during: operation.member) })
         }
       }
     }
   }
 }
 
-/// A method of `org.bluez.GattCharacteristic1`, and its arguments.
-private struct Operation {
-  let method: String
-  let arguments: [DBusValue]
-  /// A method of `org.bluez.GattDescriptor1` of this descriptor instead.
-  var descriptor: Descriptor?
-
-  var isWrite: Bool { method == "WriteValue" }
-  var isSubscription: Bool { method == "StartNotify" }
-
-  static func read(_ descriptor: Descriptor?) -> Operation {
-    Operation(method: "ReadValue", arguments: [.properties([:])], descriptor: descriptor)
+extension DBusCall {
+  fileprivate static func readValue(of characteristic: Characteristic, _ descriptor: Descriptor? = nil)
+    -> Self
+  {
+    DBusCall(
+      "ReadValue", on: descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
+      of: descriptor?.path ?? characteristic.path, at: BlueZName.busName, [.properties([:])])
   }
-  static let startNotify = Operation(method: "StartNotify", arguments: [])
 
-  static func write(_ bytes: [UInt8], withResponse: Bool) -> Operation {
+  fileprivate static func write(
+    _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
+  ) -> Self {
     let type = DBusValue.string(withResponse ? "request" : "command")
-    return Operation(method: "WriteValue", arguments: [.bytes(bytes), .properties(["type": type])])
+    return DBusCall(
+      "WriteValue", on: BlueZName.characteristic, of: characteristic.path, at: BlueZName.busName,
+      [.bytes(bytes), .properties(["type": type])])
+  }
+
+  fileprivate static func startNotify(_ characteristic: Characteristic) -> Self {
+    DBusCall("StartNotify", on: BlueZName.characteristic, of: characteristic.path, at: BlueZName.busName)
   }
 }
 
@@ -237,7 +230,8 @@ private struct Operation {
   typealias Answer = Result<[DBusValue], CentralError>
 
   let characteristic: Characteristic
-  /// How many of the operations the ``Link`` still counts as unanswered by bluetoothd.
+  private let link: Link
+  /// How many of the operations the link still counts as unanswered by bluetoothd.
   var unanswered: Int
   private var answers: [Answer?]
   /// Whether the replies came in the order of the operations.
@@ -246,8 +240,12 @@ private struct Operation {
   private var done: (@LoopActor (Exchange) -> Void)?
 
   /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
-  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @LoopActor (Exchange) -> Void) {
+  init(
+    of count: Int, on characteristic: Characteristic, over link: Link,
+    _ done: @escaping @LoopActor (Exchange) -> Void
+  ) {
     self.characteristic = characteristic
+    self.link = link
     unanswered = count
     answers = Array(repeating: nil, count: count)
     self.done = done
@@ -258,6 +256,12 @@ private struct Operation {
 
   /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.
   func answer(_ index: Int, _ answer: Answer) {
+    // What has timed out may be answered later.
+    if case .failure(.timedOut) = answer {
+    } else if unanswered > 0 {
+      unanswered -= 1
+      link.unanswered -= 1
+    }
     guard answers[index] == nil else { return }
     if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
     answers[index] = answer

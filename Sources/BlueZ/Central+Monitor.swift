@@ -29,10 +29,8 @@ extension Central {
 
   /// Answers a call of bluetoothd to the monitor, or to the object that lists it.
   func answerAsMonitor(_ call: DBusCall) {
-    guard let answer = monitor.answer(call.member) else {
-      return reply(to: call, error: DBusName.Failure.unknownMethod, "no such method")
-    }
-    reply(to: call, answer)
+    guard let answer = monitor.answer(call.member) else { return reply(to: call, .failure(.noSuchMethod)) }
+    reply(to: call, .success(answer))
     if call.member == "Release", monitor.isAsked { reportUnmonitored("released") }
   }
 

@@ -63,13 +63,11 @@ extension Central {
 
   private func startDiscovery() async -> Bool {
     let (data, strength) = scanner.takeFilter()
-    let (le, each) = (DBusValue.string("le"), DBusValue.boolean(data))
     // With the pattern of another program alone, bluetoothd would report only what has that in its name or address.
-    let all = DBusValue.string("")
-    let filter: KeyValuePairs<String, DBusValue> =
-      strength
-      ? ["Transport": le, "DuplicateData": each, "Pattern": all, "RSSI": .int16(-127)]
-      : ["Transport": le, "DuplicateData": each, "Pattern": all]
+    var filter: [(String, DBusValue)] = [
+      ("Transport", .string("le")), ("DuplicateData", .boolean(data)), ("Pattern", .string("")),
+    ]
+    if strength { filter.append(("RSSI", .int16(-127))) }
     do throws(CentralError) {
       // Peripherals that are not discoverable, such as bonded micro:bits, are only reported with a filter.
       _ = try await call(

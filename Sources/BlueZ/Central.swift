@@ -161,13 +161,12 @@ import Log
         inputDeviceAppeared(PeripheralID(path: path))
       case .characteristics(let path):
         servicesChanged(PeripheralID(path: path))
-      case .disconnected(let path):
-        attempt(on: path)?.linkEnded()
+      case .disconnected(let path, let reason):
+        let attempt = attempt(on: path)
+        attempt?.linkEnded()
+        if reason == Self.localEnd { attempt?.wasEndedLocally = true }
         linkEnded(PeripheralID(path: path))
-        handler(.disconnected(PeripheralID(path: path)))
-      case .linkEnded(let path, let reason):
-        if reason == Self.localEnd { attempt(on: path)?.wasEndedLocally = true }
-        handler(.linkEnded(PeripheralID(path: path), reason: reason))
+        handler(.disconnected(PeripheralID(path: path), reason: reason))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))
       }

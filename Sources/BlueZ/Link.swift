@@ -7,7 +7,7 @@ import EventLoop
   let mutex = AsyncMutex()
   private(set) var hasEnded = false
   /// Operations that bluetoothd has not answered, including those that timed out.
-  private var unanswered = 0
+  var unanswered = 0
   /// Runs while the peripheral changes its services.
   private var servicesTimer: LoopTimer?
   /// The exchange in progress. Weak: retained by its calls.
@@ -30,16 +30,6 @@ import EventLoop
   func begin(_ exchange: Exchange) {
     self.exchange = exchange
     unanswered += exchange.unanswered
-  }
-
-  /// An operation of an exchange is answered, or has timed out: then it may be answered later.
-  func receive(_ answer: Exchange.Answer, to index: Int, of exchange: Exchange) {
-    if case .failure(.timedOut) = answer {
-    } else if exchange.unanswered > 0 {
-      exchange.unanswered -= 1
-      unanswered -= 1
-    }
-    exchange.answer(index, answer)
   }
 
   /// The services of the peripheral change.

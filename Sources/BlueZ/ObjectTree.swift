@@ -22,7 +22,7 @@ struct ObjectTree: Sendable {
     /// How many signals have reported `Connected`.
     var linkChanges = 0
     var servicesResolved = false
-    /// Why the link ends, or the last one has ended, if that is known.
+    /// Why the link ends, if that is known.
     fileprivate var endReason: String?
     fileprivate(set) var services = ServiceTable()
 
@@ -40,10 +40,7 @@ struct ObjectTree: Sendable {
     private static let inputService = BluetoothUUID(short: 0x1812)
 
     /// The end of the link.
-    fileprivate var linkEnd: [Change] {
-      let path = peripheral.id.path
-      return [.disconnected(path)] + (endReason.map { [.linkEnded(path, reason: $0)] } ?? [])
-    }
+    fileprivate var linkEnd: Change { .disconnected(peripheral.id.path, reason: endReason) }
   }
 
   enum Change: Sendable, Equatable {
@@ -57,10 +54,8 @@ struct ObjectTree: Sendable {
     case inputDevice(String)
     /// A characteristic of the device at this path has come or gone, while its services were resolved.
     case characteristics(String)
-    /// The link ended.
-    case disconnected(String)
-    /// Why the link has ended; follows ``disconnected(_:)``.
-    case linkEnded(String, reason: String)
+    /// The link ended, and why, if that is known.
+    case disconnected(String, reason: String?)
     /// The device was removed, other than on request.
     case deviceRemoved(String)
   }
@@ -141,9 +136,8 @@ struct ObjectTree: Sendable {
     case .changed(let path, let interface, let properties, let invalidated):
       return change(path, interface, properties, invalidated)
     case .linkEnded(let path, let reason):
-      // bluetoothd signals it at once, and `Connected` as soon as it is idle.
-      guard devices[path]?.isConnected == true else { return [.linkEnded(path, reason: reason)] }
-      devices[path]?.endReason = reason
+      // bluetoothd signals it at once, and `Connected` as soon as it is idle; of an attempt without a link, it alone.
+      if devices[path]?.isConnected == true { devices[path]?.endReason = reason }
       return []
     case .owner:
       expectedRemovals = []
@@ -218,7 +212,7 @@ struct ObjectTree: Sendable {
     case BlueZName.device:
       guard let device = devices.removeValue(forKey: path) else { return [] }
       let isExpected = expectedRemovals.remove(path) != nil
-      return (device.isConnected ? device.linkEnd : []) + (isExpected ? [] : [.deviceRemoved(path)])
+      return (device.isConnected ? [device.linkEnd] : []) + (isExpected ? [] : [.deviceRemoved(path)])
     case BlueZName.gattService:
       guard let place = AttributePath(path, depth: 1) else { return [] }
       devices[place.device]?.services.remove(service: place.service)
@@ -280,7 +274,7 @@ struct ObjectTree: Sendable {
       device.peripheral = peripheral
       devices[path] = device
       return inputDevice(path, before: wasInputDevice)
-        + (wasConnected && !device.isConnected ? device.linkEnd : []) + [.device(path)]
+        + (wasConnected && !device.isConnected ? [device.linkEnd] : []) + [.device(path)]
     default:
       return []
     }

@@ -166,10 +166,8 @@ public enum CentralEvent: Sendable {
   case recovery
   /// A peripheral was seen for the first time, or its name, signal strength, link or other data changed.
   case seen(Peripheral)
-  /// The link ended, for any reason.
-  case disconnected(PeripheralID)
-  /// Why the link ended: follows ``disconnected(_:)``, from BlueZ 5.83 on.
-  case linkEnded(PeripheralID, reason: String)
+  /// The link ended, and why, which BlueZ tells from 5.83 on.
+  case disconnected(PeripheralID, reason: String?)
   /// The peripheral has changed its services while connected (Service Changed, Core Specification Vol 3, Part G, 7.1):
   /// these are its characteristics now. Earlier ones that are not among them are invalid.
   case servicesChanged(PeripheralID, [Characteristic])

@@ -152,15 +152,16 @@ import EventLoop
   }
 
   /// Replies to a received call; sends nothing if the caller expects no reply.
-  public func reply(to call: DBusCall, _ arguments: [DBusValue] = []) throws(DBusError) {
+  /// - Parameter answer: an error must be ``DBusError/remote(name:message:)``; another one is thrown.
+  public func reply(to call: DBusCall, _ answer: DBusAnswer) throws(DBusError) {
     guard let serial = call.replySerial else { return }
-    try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: nil, arguments))
-  }
-
-  /// Replies to a received call with an error.
-  public func reply(to call: DBusCall, error name: String, _ text: String) throws(DBusError) {
-    guard let serial = call.replySerial else { return }
-    try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: name, [.string(text)]))
+    switch answer {
+    case .success(let arguments):
+      try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: nil, arguments))
+    case .failure(.remote(let name, let text)):
+      try send(OutgoingMessage(replyTo: serial, sender: call.sender, error: name, [.string(text)]))
+    case .failure(let error): throw error
+    }
   }
 
   /// Sends `signal` to all connections that subscribed to it.

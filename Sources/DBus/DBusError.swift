@@ -17,6 +17,9 @@ public enum DBusError: Error, Sendable, Hashable {
   public var name: String? {
     if case .remote(let name, _) = self { name } else { nil }
   }
+
+  /// The reply to a call of a method that an object does not have.
+  package static let noSuchMethod = remote(name: DBusName.Failure.unknownMethod, message: "no such method")
 }
 
 extension DBusError: CustomStringConvertible {

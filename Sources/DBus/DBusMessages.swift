@@ -1,7 +1,7 @@
 import Glibc
 
 /// A method call, to be sent or as received.
-public struct DBusCall: Sendable {
+public struct DBusCall: Sendable, Equatable {
   var destination: String?
   /// The object's path.
   public var path: String
@@ -16,18 +16,19 @@ public struct DBusCall: Sendable {
   /// Received calls only: the serial number that a reply refers to; nil if no reply is expected.
   let replySerial: UInt32?
 
-  /// A call to the bus name `destination`. Checked when it is sent: ``DBusError/invalid(_:)``.
+  /// A call to the bus name `destination`. Checked when it is sent: ``DBusError/invalid(_:)``. A `sender` and a
+  /// `replySerial` make it look like a received one, for tests.
   public init(
     _ member: String, on interface: String, of path: String, at destination: String,
-    _ arguments: [DBusValue] = []
+    _ arguments: [DBusValue] = [], sender: String? = nil, replySerial: UInt32? = nil
   ) {
     self.destination = destination
     self.path = path
     self.interface = interface
     self.member = member
     self.arguments = arguments
-    self.sender = nil
-    self.replySerial = nil
+    self.sender = sender
+    self.replySerial = replySerial
   }
 
   init(_ message: IncomingMessage) {

@@ -5,7 +5,7 @@ public enum DBusName {
   /// The interface of signals that libdbus itself generates about the connection.
   static let local = "org.freedesktop.DBus.Local"
   /// The object of the bus's own methods.
-  public static let busPath = "/org/freedesktop/DBus"
+  package static let busPath = "/org/freedesktop/DBus"
   /// The interface of Get, Set, GetAll and PropertiesChanged.
   public static let properties = "org.freedesktop.DBus.Properties"
   /// The interface of GetManagedObjects, InterfacesAdded and InterfacesRemoved.

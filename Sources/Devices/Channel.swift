@@ -183,7 +183,9 @@ import Log
     }
     areNotificationsTaken = true
     device.backgroundTask { [self, device] central in
-      let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
+      let isSubscribed = await central.poll(
+        characteristic, every: { device.pollInterval }, subscribes: true
+      ) {
         self.polled($0)
         // The closure is called as long as the link lasts, and retains the device: see `subscribe`.
         withExtendedLifetime(device) {}
@@ -197,7 +199,7 @@ import Log
 
   private func poll(_ characteristic: Characteristic, every interval: Duration) {
     device.backgroundTask { [self] central in
-      await central.poll(characteristic, every: interval) { self.polled($0) }
+      await central.poll(characteristic, every: { interval }, subscribes: false) { self.polled($0) }
     }
   }
 

@@ -215,7 +215,7 @@ import Store
       guard let device = self.device(of: peripheral) else { return }
       _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
-    case .disconnected(let id), .linkEnded(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
+    case .disconnected(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
       registry.byPeripheral[id]?.session.links?.handle(event, of: id)
     case .lost(let id):
       registry.ignored[id] = nil

@@ -69,14 +69,14 @@ public enum AdvertisedFormat: Sendable, Hashable {
   private static func url(_ bytes: [UInt8]) throws(CodecError) -> String {
     guard bytes.count >= 2 else { throw .tooShort(needed: 2, bytes: bytes) }
     guard bytes.count <= 19 else { throw .tooLong(count: bytes.count, most: 19) }
-    guard bytes[1] < schemes.count else { throw .notUTF8(bytes) }
+    guard bytes[1] < schemes.count else { throw .notEddystoneURL(bytes) }
     var text = schemes[Int(bytes[1])]
     for byte in bytes[2...] {
       switch Int(byte) {
       case 0..<domains.count: text += domains[Int(byte)] + "/"
       case domains.count..<2 * domains.count: text += domains[Int(byte) - domains.count]
       case 0x21...0x7E: text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: throw .notUTF8(bytes)
+      default: throw .notEddystoneURL(bytes)
       }
     }
     return text

@@ -105,7 +105,10 @@ public struct Codec: Sendable {
     case .scalars(let scalar): count.isMultiple(of: scalar.width)
     case .flags(let flags): count == flags.width
     case .record(let record): record.lengths.contains(count)
-    case .records, .advertised: true
+    // With conditions, records vary in length.
+    case .records(let record):
+      record.lengths.count > 1 || count.isMultiple(of: record.lengths.lowerBound)
+    case .advertised: true
     }
   }
 

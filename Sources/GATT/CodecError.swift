@@ -6,6 +6,8 @@ public enum CodecError: Error, Sendable, Hashable {
   case tooShort(needed: Int, bytes: [UInt8])
   /// A text is not UTF-8.
   case notUTF8([UInt8])
+  /// An Eddystone-URL has an unknown scheme, or a byte that stands for nothing.
+  case notEddystoneURL([UInt8])
   /// A text has control characters other than tabs.
   case controlCharacters([UInt8])
   /// A text is not a number.
@@ -42,6 +44,7 @@ extension CodecError: CustomStringConvertible {
     case .tooShort(let needed, let bytes):
       "expected at least \(Self.count(needed)), got \(bytes.count)\(Self.excerpt(bytes))"
     case .notUTF8(let bytes): "not UTF-8\(Self.excerpt(bytes))"
+    case .notEddystoneURL(let bytes): "not an address of Eddystone-URL\(Self.excerpt(bytes))"
     case .controlCharacters(let bytes): "control characters in a text\(Self.excerpt(bytes))"
     case .notANumber(let bytes): "not a number in plain digits\(Self.text(bytes))"
     case .tooLarge(let value): "\(value) is above \(Int.max)"

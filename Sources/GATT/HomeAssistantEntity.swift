@@ -63,17 +63,17 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   }
 
   /// Decides the platform (`sensor`, `number` …).
-  public let kind: Kind
+  public private(set) var kind: Kind
   /// The field of a record that a sensor or binary sensor shows; nil: the whole value, or each field.
-  public let field: String?
+  public private(set) var field: String?
   /// Distinguishes the entities of one property: a further part of the unique id. Nil for one of them.
   public let key: String?
   /// Shown after the name of the device: `Temperature`.
-  public let name: String
+  public private(set) var name: String
   /// `temperature`, `duration` …; the unit must be one of the class's units.
-  public let deviceClass: String?
+  public internal(set) var deviceClass: String?
   /// The unit in Home Assistant's spelling; nil: that of the field or property.
-  public let unit: String?
+  public internal(set) var unit: String?
   /// The category in Home Assistant; nil for a main function of the device.
   public let category: Category?
   /// False for what changes all the time, and would fill Home Assistant's database: a user enables it.
@@ -138,15 +138,15 @@ extension HomeAssistantEntity {
   /// The entity for one of the fields that it shows; nil for a list. What is no number has no unit, class or statistics.
   private func showing(_ field: String, of codec: Codec) -> HomeAssistantEntity? {
     guard let content = codec.content(of: field), content != .several else { return nil }
-    let name = "\(name) \(field.spaced)"
-    guard content.isNumber else {
-      return HomeAssistantEntity(
-        content == .bool ? .binarySensor : .sensor(nil), field: field, key: key, name: name,
-        category: category, isEnabled: isEnabled)
+    var entity = self
+    (entity.field, entity.name) = (field, "\(name) \(field.spaced)")
+    if content.isNumber {
+      entity.unit = codec.units[field] ?? unit
+    } else {
+      entity.kind = content == .bool ? .binarySensor : .sensor(nil)
+      (entity.deviceClass, entity.unit) = (nil, nil)
     }
-    return HomeAssistantEntity(
-      kind, field: field, key: key, name: name, deviceClass: deviceClass,
-      unit: codec.units[field] ?? unit, category: category, isEnabled: isEnabled)
+    return entity
   }
 }
 

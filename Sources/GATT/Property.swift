@@ -206,11 +206,8 @@ public final class Property: Sendable {
   public func adjusted(offset: Double?, unit: String?, report: Report?) -> Property {
     var entities = homeAssistant
     if let unit, unit != self.unit {
-      entities = entities.map {
-        $0.field.flatMap { codec.units[$0] } != nil
-          ? $0
-          : HomeAssistantEntity(
-            $0.kind, field: $0.field, key: $0.key, name: $0.name, category: $0.category)
+      for index in entities.indices where entities[index].field.flatMap({ codec.units[$0] }) == nil {
+        (entities[index].deviceClass, entities[index].unit) = (nil, nil)
       }
     }
     return Property(

@@ -101,7 +101,7 @@ package enum GATTServerEvent: Sendable, Equatable {
         // Otherwise it was turned off, or unplugged, meanwhile.
         if registration.isPowered { report(serving: address) }
         try await changed.value()
-      } catch let error as RegistrationError {
+      } catch let error as PeripheralError {
         report(waiting: error.description)
         _ = try await changed.value(within: backOff.next())
       }
@@ -176,10 +176,7 @@ package enum GATTServerEvent: Sendable, Equatable {
   private func answer(_ call: DBusCall) {
     let outcome = objects.answer(call, at: .now)
     // The reply only fails if the bus has ended.
-    switch outcome.answer {
-    case .reply(let arguments): try? bus?.reply(to: call, arguments)
-    case .error(let name, let text): try? bus?.reply(to: call, error: name, text)
-    }
+    try? bus?.reply(to: call, outcome.answer)
     if let (property, bytes) = outcome.written { handler(.written(property, bytes)) }
     if outcome.hasReleased, state == .serving { recheck() }
     emit(outcome.signal.map { [$0] } ?? [])

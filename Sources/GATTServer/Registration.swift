@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import Peripherals
 
 /// The registration of a peripheral's application and advertisement with bluetoothd, on one adapter.
 @LoopActor final class Registration {
@@ -76,7 +77,7 @@ import EventLoop
       try await set("Powered", .boolean(true), on: bus)
     } catch {
       isPowered = false
-      throw RegistrationError(
+      throw PeripheralError(
         "\(adapter) cannot be powered on: \(error) (try: sudo rfkill unblock bluetooth)")
     }
   }
@@ -90,20 +91,20 @@ import EventLoop
     } catch {
       guard let name = error.name else { throw error }
       let isAbsent = name == DBusName.Failure.serviceUnknown || name == DBusName.Failure.nameHasNoOwner
-      throw RegistrationError(
+      throw PeripheralError(
         isAbsent ? "bluetoothd does not run (start it: systemctl start bluetooth)" : "\(error)")
     }
     let objects = reply.first?.map ?? [:]
     guard let interfaces = objects[adapterPath]?.map else {
       let names = objects.filter { $0.value.map?[BlueZName.adapter] != nil }.keys.sorted()
         .map { $0.split(separator: "/").last ?? "" }
-      throw RegistrationError(
+      throw PeripheralError(
         "there is no adapter \(adapter) "
           + (names.isEmpty ? "(plug one in)" : "(there is \(names.joined(separator: ", ")): use --adapter)"))
     }
     for manager in [BlueZName.gattManager, BlueZName.advertisingManager]
     where interfaces[manager] == nil {
-      throw RegistrationError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
+      throw PeripheralError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
     }
     return interfaces[BlueZName.adapter]?.map ?? [:]
   }
@@ -121,7 +122,7 @@ import EventLoop
         method == "RegisterAdvertisement"
         ? " (Linux 6.12.93 and 6.18.34 refuse every advertisement; if uname -r shows one of them: "
           + "sudo apt full-upgrade, then restart the computer)" : ""
-      throw RegistrationError("\(method) failed on \(adapter): \(error)\(hint)")
+      throw PeripheralError("\(method) failed on \(adapter): \(error)\(hint)")
     }
   }
 
@@ -170,11 +171,4 @@ import EventLoop
       // The next run restores it.
     }
   }
-}
-
-/// Why the peripheral is not registered.
-struct RegistrationError: Error, CustomStringConvertible {
-  let description: String
-
-  init(_ description: String) { self.description = description }
 }

@@ -17,14 +17,9 @@ enum AttributeError: String, Error {
 ///
 /// A pure state machine: its inputs return what to send.
 struct ServedObjects: Sendable {
-  enum Answer: Sendable {
-    case reply([DBusValue])
-    case error(name: String, text: String)
-  }
-
   /// What follows from a call.
   struct Outcome: Sendable {
-    let answer: Answer
+    let answer: DBusAnswer
     /// A signal to send after the answer.
     var signal: DBusSignal?
     /// The central has written a property.
@@ -58,22 +53,22 @@ struct ServedObjects: Sendable {
       let name = call.arguments.count > 1 ? call.arguments[1].text : nil
       let properties = properties(call.path, call.arguments.first?.text)
       guard let value = properties.first(where: { $0.0 == name })?.1 else {
-        return .error(DBusName.Failure.invalidArguments, "No such property")
+        return .failure(.remote(name: DBusName.Failure.invalidArguments, message: "No such property"))
       }
       return .reply(.variant(value))
     case (BlueZName.advertisement, "Release") where call.path == Advertisement.path:
-      return Outcome(answer: .reply([]), hasReleased: true)
+      return Outcome(answer: .success([]), hasReleased: true)
     case (BlueZName.characteristic, _):
       guard let characteristic = application.characteristic(at: call.path) else {
-        return .error(DBusName.Failure.unknownObject, "No such characteristic")
+        return .failure(.remote(name: DBusName.Failure.unknownObject, message: "No such characteristic"))
       }
       do throws(AttributeError) {
         return try answer(call, characteristic, at: now)
       } catch {
-        return .error(error.rawValue, "\(error)")
+        return .failure(.remote(name: error.rawValue, message: "\(error)"))
       }
     default:
-      return .error(DBusName.Failure.unknownMethod, "No such method")
+      return .failure(.noSuchMethod)
     }
   }
 
@@ -101,16 +96,16 @@ struct ServedObjects: Sendable {
         throw .invalidOffset
       }
       guard peripheral.values.write(bytes, to: characteristic, at: now) else { throw .invalidValueLength }
-      return Outcome(answer: .reply([]), written: peripheral.property(of: handle).map { ($0, bytes) })
+      return Outcome(answer: .success([]), written: peripheral.property(of: handle).map { ($0, bytes) })
     case "StartNotify", "StopNotify":
       peripheral.subscribe(handle, call.member == "StartNotify", at: now)
       if characteristic.indicates { indications[handle] = IndicationQueue() }
       return .reply()
     case "Confirm":
       let bytes = indications[handle]?.next(at: now)
-      return Outcome(answer: .reply([]), signal: bytes.flatMap { signal($0, of: handle) })
+      return Outcome(answer: .success([]), signal: bytes.flatMap { signal($0, of: handle) })
     default:
-      return .error(DBusName.Failure.unknownMethod, "No such method")
+      return .failure(.noSuchMethod)
     }
   }
 
@@ -158,9 +153,7 @@ struct ServedObjects: Sendable {
 }
 
 extension ServedObjects.Outcome {
-  fileprivate static func reply(_ arguments: DBusValue...) -> Self { Self(answer: .reply(arguments)) }
+  fileprivate static func reply(_ arguments: DBusValue...) -> Self { Self(answer: .success(arguments)) }
 
-  fileprivate static func error(_ name: String, _ text: String) -> Self {
-    Self(answer: .error(name: name, text: text))
-  }
+  fileprivate static func failure(_ error: DBusError) -> Self { Self(answer: .failure(error)) }
 }

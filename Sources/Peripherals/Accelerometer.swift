@@ -38,7 +38,6 @@ package struct Accelerometer: Sendable {
 
   /// The period in ms as read back: the chip's, rounded down.
   package var period: UInt16 { UInt16(sampler.interval / .milliseconds(1)) }
-  package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
   package mutating func sample(at now: Moment) {
     sampler.sample(at: now)
@@ -46,13 +45,9 @@ package struct Accelerometer: Sendable {
     if let count { self.count = count &+ 1 }
   }
 
-  /// A write to the period characteristic, effective at once; ignored unless it has two bytes.
-  /// - Returns: whether the length was valid.
-  package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
-    guard bytes.count == 2 else { return false }
-    let requested = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
-    sampler = Self.sampler(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
-    return true
+  /// Effective at once.
+  package mutating func setPeriod(_ new: UInt16, at now: Moment) {
+    sampler = Self.sampler(Self.periods.first { $0 >= Int(new) * 1000 } ?? 1_000_000, at: now)
   }
 
   /// The reset button: the period is reset, and sampling starts again.

@@ -13,9 +13,11 @@ package struct GATTDatabase: Sendable {
       self.uuid = uuid
       self.characteristics = characteristics
     }
+
+    init(_ uuid: BluetoothUUID, _ characteristics: Characteristic...) { self.init(uuid, characteristics) }
   }
 
-  /// A characteristic; with a client configuration if it notifies or indicates.
+  /// A characteristic.
   package struct Characteristic: Sendable, Hashable {
     package fileprivate(set) var handle: UInt16 = 0
     package var uuid: BluetoothUUID
@@ -24,9 +26,7 @@ package struct GATTDatabase: Sendable {
     package var content: Content
     /// The initial value, also after a reset.
     package var value: [UInt8]
-    /// The handle of the client characteristic configuration, if there is one.
-    package fileprivate(set) var configuration: UInt16?
-    /// Other descriptors.
+    /// In a database, the client configuration is the first one, if the characteristic notifies or indicates.
     package var descriptors: [Descriptor] = []
 
     package init(
@@ -102,18 +102,24 @@ package struct GATTDatabase: Sendable {
     case eventFilter
     /// Requests for the data log, and replies.
     case dataLog
+
+    /// Whether values are notified when they are measured, or a calibration or a reply is ready.
+    package var isSampled: Bool {
+      switch self {
+      case .temperature, .acceleration, .magneticField, .calibration, .dataLog: true
+      default: false
+      }
+    }
   }
 
   package let services: [Service]
   /// Device1.UUIDs after the services are resolved; sorted, as by bluetoothd.
   package let uuids: [String]
-  /// The handles of the sensors' characteristics, by the sensors' raw values.
-  private let sampled: [UInt16?]
 
   /// Creates a database of these services, after the GATT service, which all peripherals have.
   ///
   /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
-  /// its value, client configuration and other descriptors. A micro:bit with the temperature service gets the handles,
+  /// its value and descriptors. A micro:bit with the temperature service gets the handles,
   /// and so the object paths, of the recordings.
   package init(_ own: [Service]) {
     var handle: UInt16 = 0x06
@@ -129,18 +135,19 @@ package struct GATTDatabase: Sendable {
         _ = nextHandle()
         let characteristic = services[at].characteristics[position]
         if characteristic.notifies || characteristic.indicates {
-          services[at].characteristics[position].configuration = nextHandle()
+          services[at].characteristics[position].descriptors.insert(Self.configuration, at: 0)
         }
-        for descriptor in characteristic.descriptors.indices {
+        for descriptor in services[at].characteristics[position].descriptors.indices {
           services[at].characteristics[position].descriptors[descriptor].handle = nextHandle()
         }
       }
     }
     self.services = services
     uuids = Set(([.genericAccess] + services.map(\.uuid)).map(\.description)).sorted()
-    let all = services.flatMap(\.characteristics)
-    sampled = Sensor.allCases.map { sensor in all.first { $0.content == sensor.content }?.handle }
   }
+
+  /// The client configuration: whether there are subscriptions is not simulated.
+  private static let configuration = Descriptor(BluetoothUUID(short: 0x2902), value: [0, 0])
 
   package func characteristic(_ handle: UInt16) -> Characteristic? {
     for service in services {
@@ -167,38 +174,9 @@ package struct GATTDatabase: Sendable {
     return all.filter { $0.uuid == uuid }.dropFirst(instance).first
   }
 
-  /// The characteristic of a sensor.
-  package func handle(of sensor: Sensor) -> UInt16? { sampled[sensor.rawValue] }
-
-  /// The sensor of a characteristic.
-  package func sensor(of handle: UInt16) -> Sensor? {
-    Sensor.allCases.first { self.handle(of: $0) == handle }
-  }
-
   /// Whether a characteristic requires no encryption: those of the GATT service and the device information.
   package func isOpen(_ handle: UInt16) -> Bool {
     [.genericAttribute, DeviceInformation.service].contains(service(of: handle)?.uuid)
-  }
-}
-
-/// A source of periodic samples, which are notified.
-package enum Sensor: Int, Sendable, CaseIterable {
-  case temperature
-  case acceleration
-  case magneticField
-  /// One value, when the calibration has ended.
-  case calibration
-  /// The replies to requests for the data log.
-  case logReplies
-
-  package var content: GATTDatabase.Content {
-    switch self {
-    case .temperature: .temperature
-    case .acceleration: .acceleration
-    case .magneticField: .magneticField
-    case .calibration: .calibration
-    case .logReplies: .dataLog
-    }
   }
 }
 

@@ -18,22 +18,14 @@ struct Magnetometer: Sendable {
   /// The end of the calibration that runs, and its result.
   private var result: (value: UInt8, at: Moment)?
 
-  private func period(at now: Moment) -> UInt16 {
+  func period(at now: Moment) -> UInt16 {
     let isConfigured = configured.map { $0 <= now } ?? true
     return isConfigured ? Self.periods.first { $0 >= written } ?? 100 : written
   }
 
-  func bytes(at now: Moment) -> [UInt8] {
-    let period = period(at: now)
-    return [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
-  }
-
-  /// - Returns: whether the length was valid.
-  mutating func write(_ bytes: [UInt8], at now: Moment) -> Bool {
-    guard bytes.count == 2 else { return false }
-    written = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
+  mutating func setPeriod(_ new: UInt16, at now: Moment) {
+    written = new
     configured = now + Self.configuration
-    return true
   }
 
   /// Schedules the next sample.

@@ -60,18 +60,12 @@ package struct MicroBit: Sendable {
     return Int8((base + 2.5 * sin(2 * .pi * (turns + phase))).rounded())
   }
 
-  // MARK: The period characteristic
+  // MARK: The period
 
-  package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
-
-  /// A write to the period characteristic; ignored unless it has two bytes.
-  /// - Returns: whether the length was valid.
-  package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
-    guard bytes.count == 2 else { return false }
+  package mutating func setPeriod(_ new: UInt16, at now: Moment) {
     sampler.skip(to: now)
-    period = max(minimumPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
+    period = max(minimumPeriod, new)
     sampler.interval = Self.interval(period)
-    return true
   }
 
   /// The reset button: RAM is cleared, and sampling starts again.

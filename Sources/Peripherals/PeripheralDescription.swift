@@ -1,16 +1,7 @@
 import GATT
 
 /// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are
-/// sent by control commands.
-///
-/// The description in JSON:
-///
-///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
-///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
-///
-/// `address`, `advertises`, `manufacturer_data` (`{"0x004c": "0215"}`), `service_data` (`{"180d": "01"}`), `value`
-/// (hexadecimal) and `descriptors` (`[{"uuid": "2901", "value": "48"}]`) are optional. Instead of `services` there may
-/// be `profile`, a profile as in the gateway's configuration.
+/// sent by control commands. `microbit-simulator --help` explains its form in JSON.
 package struct PeripheralDescription: Sendable, Hashable {
   package typealias Service = GATTDatabase.Service
   package typealias Characteristic = GATTDatabase.Characteristic

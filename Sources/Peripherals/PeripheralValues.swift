@@ -44,9 +44,9 @@ package struct PeripheralValues: Sendable {
   {
     switch characteristic.content {
     case .temperature: microBit?.value(at: now) ?? []
-    case .temperaturePeriod: microBit?.periodBytes ?? []
-    case .accelerationPeriod: accelerometer?.periodBytes ?? []
-    case .magnetometerPeriod: magnetometer.bytes(at: now)
+    case .temperaturePeriod: microBit?.period.littleEndianBytes ?? []
+    case .accelerationPeriod: accelerometer?.period.littleEndianBytes ?? []
+    case .magnetometerPeriod: magnetometer.period(at: now).littleEndianBytes
     case .acceleration:
       accelerometer?.counted ?? stored[characteristic.handle]
         ?? accelerometer?.withNoise(characteristic.value) ?? characteristic.value
@@ -80,18 +80,21 @@ package struct PeripheralValues: Sendable {
       guard lengths.contains(bytes.count) else { return false }
       stored[characteristic.handle] = bytes
     case .coded(let codec):
-      guard codec.takesLength(of: bytes) else { return false }
+      guard codec.fits(bytes.count) else { return false }
       stored[characteristic.handle] = bytes
     case .rows:
       guard bytes.count <= Self.rows else { return false }
       let present = value(of: characteristic, at: now)
       stored[characteristic.handle] = bytes.map { $0 & 0x1F } + present.dropFirst(bytes.count)
     case .temperaturePeriod:
-      guard microBit?.writePeriod(bytes, at: now) == true else { return false }
+      guard let period = UInt16(littleEndianBytes: bytes) else { return false }
+      microBit?.setPeriod(period, at: now)
     case .accelerationPeriod:
-      guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
+      guard let period = UInt16(littleEndianBytes: bytes) else { return false }
+      accelerometer?.setPeriod(period, at: now)
     case .magnetometerPeriod:
-      guard magnetometer.write(bytes, at: now) else { return false }
+      guard let period = UInt16(littleEndianBytes: bytes) else { return false }
+      magnetometer.setPeriod(period, at: now)
     }
     for index in generators.indices { generators[index].generator.received(bytes, by: characteristic.uuid) }
     return true
@@ -123,7 +126,7 @@ package struct PeripheralValues: Sendable {
   private func notifications(
     of characteristic: GATTDatabase.Characteristic, set bytes: [UInt8]
   ) -> [Notification] {
-    guard database.sensor(of: characteristic.handle) == nil else { return [] }
+    guard !characteristic.content.isSampled else { return [] }
     let own = Notification(handle: characteristic.handle, bytes: bytes)
     switch characteristic.content {
     case .event: return messageBus.isRequired(bytes) ? [own] : []
@@ -140,38 +143,44 @@ package struct PeripheralValues: Sendable {
 
   // MARK: Sensors
 
-  /// The time of a sensor's next sample; nil if there is no such sensor.
-  private func nextSample(of sensor: Sensor) -> Moment? {
-    switch sensor {
+  private func content(of handle: UInt16) -> GATTDatabase.Content? {
+    database.characteristic(handle)?.content
+  }
+
+  /// When the next sample of a characteristic is taken; nil: it has none.
+  private func nextSample(of handle: UInt16) -> Moment? {
+    switch content(of: handle) {
     case .temperature: microBit?.sampler.next
     case .acceleration: accelerometer?.sampler.next
     case .magneticField: magnetometer.nextSample
     case .calibration: magnetometer.calibrationEnds
-    case .logReplies: dataLog.next
+    case .dataLog: dataLog.next
+    default: nil
     }
   }
 
   /// There are subscribers to a characteristic from now on, or none any more: the samples up to now are skipped.
   package mutating func subscriptionChanged(_ handle: UInt16, at now: Moment) {
-    switch database.sensor(of: handle) {
+    switch content(of: handle) {
     case .temperature: microBit?.sampler.skip(to: now)
     case .acceleration: accelerometer?.sampler.skip(to: now)
     case .magneticField: magnetometer.sample(at: now)
-    case .calibration, .logReplies, nil: break
+    default: break
     }
   }
 
   /// Takes the sample that is due, and schedules the next one.
-  private mutating func sample(_ sensor: Sensor, at now: Moment) -> [UInt8]? {
-    switch sensor {
+  private mutating func sample(_ handle: UInt16, at now: Moment) -> [UInt8]? {
+    guard let characteristic = database.characteristic(handle) else { return nil }
+    switch characteristic.content {
     case .temperature: return microBit?.sample(at: now)
-    case .acceleration:
-      accelerometer?.sample(at: now)
+    case .acceleration: accelerometer?.sample(at: now)
     case .magneticField: magnetometer.sample(at: now)
     case .calibration: return magnetometer.takeResult()
-    case .logReplies: return dataLog.reply(at: now)
+    case .dataLog: return dataLog.reply(at: now)
+    default: return nil
     }
-    return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
+    return value(of: characteristic, at: now)
   }
 
   // MARK: Time
@@ -180,7 +189,7 @@ package struct PeripheralValues: Sendable {
   package func next(for subscribed: [UInt16]) -> Moment? {
     var next = generators.lazy.map(\.next).min()
     for handle in subscribed {
-      guard let sensor = database.sensor(of: handle), let sample = nextSample(of: sensor) else { continue }
+      guard let sample = nextSample(of: handle) else { continue }
       next = min(next ?? sample, sample)
     }
     return next
@@ -200,9 +209,7 @@ package struct PeripheralValues: Sendable {
     }
     notifications.removeAll { !subscribed.contains($0.handle) }
     for handle in subscribed {
-      if let sensor = database.sensor(of: handle), let next = nextSample(of: sensor), next <= now,
-        let bytes = sample(sensor, at: now)
-      {
+      if let next = nextSample(of: handle), next <= now, let bytes = sample(handle, at: now) {
         notifications.append(Notification(handle: handle, bytes: bytes))
       }
     }
@@ -222,26 +229,12 @@ package struct PeripheralValues: Sendable {
   }
 }
 
-extension Codec {
-  /// Whether a value can have that many bytes.
-  fileprivate func takesLength(of bytes: [UInt8]) -> Bool {
-    do throws(CodecError) {
-      _ = try decode(bytes)
-      return true
-    } catch {
-      return !error.isLength
-    }
+extension UInt16 {
+  /// Nil unless there are two bytes.
+  init?(littleEndianBytes bytes: [UInt8]) {
+    guard bytes.count == 2 else { return nil }
+    self = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
   }
-}
 
-extension CodecError {
-  fileprivate var isLength: Bool {
-    switch self {
-    case .length, .tooShort: true
-    case .field(_, let error): error.isLength
-    case .notUTF8, .controlCharacters, .notANumber, .tooLarge, .range, .kind, .word, .tooLong, .missingField,
-      .presence, .absent, .unreadable:
-      false
-    }
-  }
+  var littleEndianBytes: [UInt8] { [UInt8(truncatingIfNeeded: self), UInt8(self >> 8)] }
 }

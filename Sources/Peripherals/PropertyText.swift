@@ -2,7 +2,7 @@ import Configuration
 import GATT
 import JSON
 
-/// Why a value, a generator or a profile cannot be used, and what to do about it.
+/// Why a peripheral cannot be simulated or served, or what is to set its values cannot be used, and what to do about it.
 package struct PeripheralError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What is wrong, with the remedy, for a person.
   package let description: String

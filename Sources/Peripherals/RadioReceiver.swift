@@ -9,7 +9,7 @@ package struct RadioReceiver: Sendable {
     let serial: UInt32
     let name: String
     /// When its program started.
-    var start: Moment
+    let start: Moment
     var value: Moment
     var press: Moment?
     /// Sends back a value that was set, as text.
@@ -25,6 +25,8 @@ package struct RadioReceiver: Sendable {
   private static let byteTime = Duration.nanoseconds(86_806)
   /// How many packets wait while a line is printed: MakeCode's four buffers and its queue.
   private static let queue = 10
+  /// The length to which MakeCode pads lines, with their end.
+  private static let padding = 32
   /// What DAPLink writes where bytes are missing.
   package static let overflow = Array("<DAPLink:Overflow>\n".utf8)
 
@@ -55,9 +57,8 @@ package struct RadioReceiver: Sendable {
     self.scenario = scenario
     random = SplitMix(seed: seed)
     for index in 0..<scenario.senders {
-      let twin = index + scenario.twins - scenario.senders
       // Names differ as 7919 and 3125 have no common divisor; serial numbers as their upper parts do.
-      let name = UInt32(((twin >= 0 ? twin : index) * 7919 + 1234) % 3125)
+      let name = UInt32((index * 7919 + 1234) % 3125)
       let serial = (UInt32.random(in: 0..<1_000, using: &random) &* 1_000 &+ UInt32(index)) &* 3125 &+ name
       senders.append(
         Sender(
@@ -78,12 +79,6 @@ package struct RadioReceiver: Sendable {
 
   /// Presses button A of a sender.
   package mutating func press(_ index: Int, at moment: Moment) { senders[index].press = moment }
-
-  /// The reset button of a sender: its clock starts again.
-  package mutating func reset(_ index: Int, at moment: Moment) {
-    senders[index].start = moment
-    senders[index].value = moment + .milliseconds(Int64.random(in: 500..<1500, using: &random))
-  }
 
   /// The bytes that have been printed until `now`.
   package mutating func advance(to now: Moment) -> [UInt8] {
@@ -114,7 +109,6 @@ package struct RadioReceiver: Sendable {
       let pause = Double(scenario.interval) * Double.random(in: 0.5...1.5, using: &random)
       senders[index].value = moment + .microseconds(Int64(pause * 1000))
       if happens(scenario.presses) { senders[index].press = moment + .milliseconds(5) }
-      if happens(scenario.resets) { reset(index, at: moment) }
     }
     counts.sent += 1
     let last = lastPacket
@@ -129,12 +123,8 @@ package struct RadioReceiver: Sendable {
     } else if printing.count > Self.queue {
       counts.overrun += 1
     } else {
-      var bytes = Array(text.utf8)
-      if happens(scenario.marks) {
-        bytes.insert(contentsOf: Self.overflow, at: Int.random(in: 0..<bytes.count, using: &random))
-      }
       let begin = max(moment, printing.last?.end ?? moment)
-      printing.append((begin + Self.byteTime * bytes.count, bytes))
+      printing.append((begin + Self.byteTime * text.utf8.count, Array(text.utf8)))
     }
   }
 
@@ -182,8 +172,7 @@ package struct RadioReceiver: Sendable {
     case .letters: text = "\(sender.name),\(name),\(value)"
     case .values: text = "\(name):\(value)"
     }
-    let length = scenario.padding
-    let spaces = length > 0 ? (length - (text.utf8.count + 2) % length) % length : 0
+    let spaces = (Self.padding - (text.utf8.count + 2) % Self.padding) % Self.padding
     return text + String(repeating: " ", count: spaces) + "\r\n"
   }
 }

@@ -16,20 +16,12 @@ package struct RadioScenario: Sendable, Hashable {
   package var senders = 30
   /// The mean time between two values of a sender, in ms; it varies by half of it.
   package var interval = 1000
-  /// The length to which lines are padded, with their end; 0: none.
-  package var padding = 32
   /// The percentage of packets that are lost, beside those that collide.
   package var loss = 0
   /// The percentage of values that are followed by a press of button A.
   package var presses = 1
-  /// The percentage of values after which the sender is reset.
-  package var resets = 0
-  /// The percentage of lines with a mark of overflow in them.
-  package var marks = 0
   /// Whether the receiver's program forwards what is written to it, and the senders send the values back.
   package var forwards = true
-  /// The number of senders that have the name of an earlier one.
-  package var twins = 0
 
   /// 30 micro:bits that send their temperature about each second.
   package static let classByRadio = RadioScenario()
@@ -54,17 +46,12 @@ package struct RadioScenario: Sendable, Hashable {
         form = known
       case "senders": senders = try number(1...1000)
       case "every": interval = try number(20...86_400_000)
-      case "padding": padding = try number(0...128)
       case "loss": loss = try number(0...100)
       case "presses": presses = try number(0...100)
-      case "resets": resets = try number(0...100)
       case "forwards": forwards = try number(0...1) == 1
-      case "marks": marks = try number(0...100)
-      case "twins": twins = try number(0...500)
       default: throw PeripheralError("\(Excerpt(String(part))) is not class_by_radio, nor KEY=VALUE")
       }
     }
-    guard twins * 2 <= senders else { throw PeripheralError("twins: at most half of the senders") }
   }
 
   /// The text for the help of a program.
@@ -73,12 +60,8 @@ package struct RadioScenario: Sendable, Hashable {
       senders=N   number of micro:bits (30)
       form=FORM   json: {"t":325,"s":-1142702066,"n":"temp","v":21}; values: temp:21; letters: vopez,temp,21 (letters)
       every=MS    mean time between two values of a sender; it varies by half of it (1000)
-      padding=N   length to which lines are padded; 0: none (32; JSON has none)
       loss=P      percentage of lost packets, beside those that collide or come while the receiver is busy (0)
       presses=P   percentage of values that are followed by a press of button A (1)
-      resets=P    percentage of values after which the sender is reset (0)
-      marks=P     percentage of lines with <DAPLink:Overflow> in them (0)
       forwards=N  0: the receiver's program sends nothing; 1: it does, and the micro:bits send values back (1)
-      twins=N     number of senders that have the name of an earlier one (0)
     """
 }

@@ -65,23 +65,3 @@ import EventLoop
     onEnd()
   }
 }
-
-/// The bytes received, to be taken line by line.
-private struct LineBuffer {
-  private let longestLine: Int
-  private var bytes: [UInt8] = []
-
-  init(longestLine: Int) { self.longestLine = longestLine }
-
-  /// Whether the line that is incomplete is longer than allowed.
-  var isTooLong: Bool { bytes.count > longestLine }
-
-  mutating func append(_ received: some Sequence<UInt8>) { bytes += received }
-
-  /// The next complete line, without its end.
-  mutating func next() -> [UInt8]? {
-    guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-    defer { bytes.removeSubrange(...end) }
-    return Array(bytes[..<end])
-  }
-}

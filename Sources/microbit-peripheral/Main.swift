@@ -4,6 +4,7 @@ import GATT
 import GATTServer
 import Glibc
 import Peripherals
+import Sockets
 
 /// Exit statuses (sysexits.h).
 enum Status {
@@ -63,24 +64,31 @@ enum Status {
 
   /// Sets the values of the lines on standard input until it ends.
   @LoopActor private static func readValues(of profile: Profile, for server: GATTServer) async {
-    var buffer = LineBuffer()
-    while true {
+    var buffer = LineBuffer(longestLine: longestLine)
+    var number = 0
+    while !buffer.isTooLong {
       // On a thread of its own: standard input may be a file, which cannot be watched.
       let bytes = await EventLoop.blocking { readInput() }
-      for line in buffer.lines(bytes, isEnd: bytes.isEmpty) {
+      // The last line needs no end.
+      buffer.append(bytes.isEmpty ? [UInt8(ascii: "\n")] : bytes)
+      while let line = buffer.next() {
+        number += 1
         do throws(PeripheralError) {
-          guard let text = line.text else {
-            throw PeripheralError("the line is longer than \(LineBuffer.longest) bytes")
-          }
+          let text = String(
+            decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line[...], as: UTF8.self)
           guard let input = try InputLine(text, of: profile) else { continue }
           try server.set(input.property, to: input.value)
         } catch {
-          printError("line \(line.number): \(error)")
+          printError("line \(number): \(error)")
         }
       }
       if bytes.isEmpty { return }
     }
+    printError("line \(number + 1): longer than \(longestLine) bytes: nothing more is read")
   }
+
+  /// The JSON of a value, of at most 512 bytes, is far shorter.
+  private static let longestLine = 65_536
 
   /// What can be read; empty at the end.
   private static func readInput() -> [UInt8] {

@@ -45,11 +45,8 @@ struct Arguments: Sendable {
       --address I=ADDRESS  address of micro:bit I
       --period MS          initial period (1000)
       --minimum-period MS  shortest period that the micro:bits accept; shorter ones are replaced by it (0)
-      --no-period          omit the period characteristic
       --pairing METHOD     require pairing: just_works, or passkey (100000 for the first micro:bit, 100001 …)
       --seed N             seed of the temperatures and signal strengths (1)
-      --rssi-step DB       least change of a signal strength that is reported, unless a client has a filter for it: 8 as
-                           bluetoothd 5.88 does (1)
       --radio DIR          a receiver on USB, the port of which is a link in this folder
       --radio-scenario SCENARIO
                            what it receives (class_by_radio)
@@ -61,9 +58,7 @@ struct Arguments: Sendable {
       --disconnect-ms MS   Disconnect (2500)
       --advertise-ms MS    until all advertisers in range are found (200)
       --scan-ms MS         between two reports of an advertiser; Connect waits for one during discovery (10700)
-      --temporary-ms MS    until a device that was never connected is removed (30000)
       --supervision-ms MS  until a link without radio is lost (420)
-      --timeout-ms MS      until Connect to an absent device fails (40300)
       --attribute-ms MS    one ATT request (0)
       --log-ms MS          between two replies about a data log (20)
 
@@ -86,6 +81,9 @@ struct Arguments: Sendable {
       {"op":"value","i":I,"characteristic":"2a37","hex":"0048"}
                                       set another characteristic, and notify it; "service" and "instance" (from 0)
                                       distinguish characteristics of the same UUID
+      {"op":"advertise","i":I,"service":"181a","hex":"0102"}
+                                      advertise these bytes as data of a service; without hex: none of it
+      {"op":"name","i":I,"name":"…"}  have another name, which bluetoothd reads on a link
       {"op":"log","i":I,"hex":"31312c320a"}
                                       add bytes to the data log; with "on":false: clear it first
       {"op":"writes","i":I,"characteristic":"2a37"}
@@ -116,10 +114,11 @@ struct Arguments: Sendable {
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
       {"op":"plug","name":"hci2"}     it has this name from now on, as one that is plugged in again at once
       {"op":"le","on":false}          the adapter has no Bluetooth LE when it is added next by "plug"
+      {"op":"scan","on":false}        the kernel refuses to scan, which StartDiscovery then shows
       {"op":"restart","how":"term","ms":100}, or how: kill
       {"op":"radio"}                  the state of --radio; with "action":
-                                      "press" of sender "i", or of "all":true within "ms":50: their order; "reset" of
-                                      sender "i"; "unplug", "plug"; "write" prints "hex"
+                                      "press" of sender "i", or of "all":true within "ms":50: their order; "unplug",
+                                      "plug"; "write" prints "hex"
 
     """
 
@@ -154,7 +153,6 @@ struct Arguments: Sendable {
     },
     "period": .value { $0.options.period = UInt16(try number($1, 0...65535)) },
     "minimum-period": .value { $0.options.minimumPeriod = UInt16(try number($1, 0...65535)) },
-    "no-period": .flag { $0.options.hasPeriod = false },
     "pairing": .value {
       guard let method = PairingMethod(rawValue: $1) else {
         throw CommandLineError("not just_works or passkey: \($1)")
@@ -162,7 +160,6 @@ struct Arguments: Sendable {
       $0.options.pairing = method
     },
     "seed": .value { $0.options.seed = try number($1, 0 ... .max) },
-    "rssi-step": .value { $0.options.strengthStep = Int(try number($1, 1...127)) },
     "radio": .value { $0.options.receiver = $1 },
     "radio-scenario": .value { $0.options.scenario = try RadioScenario($1) },
     "control": .value { $0.control = $1 },
@@ -171,9 +168,7 @@ struct Arguments: Sendable {
     "disconnect-ms": .value { $0.options.timing.disconnect = try duration($1) },
     "advertise-ms": .value { $0.options.timing.advertising = try duration($1) },
     "scan-ms": .value { $0.options.timing.scan = try duration($1, from: 10) },
-    "temporary-ms": .value { $0.options.timing.temporary = try duration($1, from: 10) },
     "supervision-ms": .value { $0.options.timing.supervision = try duration($1) },
-    "timeout-ms": .value { $0.options.timing.connectTimeout = try duration($1) },
     "attribute-ms": .value { $0.options.timing.attribute = try duration($1) },
     "log-ms": .value { $0.options.timing.logReply = try duration($1) },
   ]

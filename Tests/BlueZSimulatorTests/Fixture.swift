@@ -14,13 +14,14 @@ final class Fixture {
   private(set) var now: Moment
   /// What the model did and no test has looked at yet.
   private(set) var lines: [String] = []
-  private var calls: [CallID: (client: String, member: String)] = [:]
-  private var lastCall: UInt64 = 0
+  /// The calls that have no answer yet.
+  private var calls: [DBusCall] = []
+  private var lastCall: UInt32 = 0
   private(set) var channels: [ChannelID] = []
   /// Packets written to notification sockets.
   private(set) var packets: [[UInt8]] = []
   /// Calls of Pair for which an agent was asked for the passkey.
-  private(set) var questions: [CallID] = []
+  private(set) var questions: [DBusCall] = []
 
   init(_ change: (inout SimulatorOptions) -> Void = { $0.devices = 1 }) {
     var options = SimulatorOptions()
@@ -35,12 +36,11 @@ final class Fixture {
     guard let dot = method.lastIndex(of: ".") else { return }
     let member = String(method[method.index(after: dot)...])
     lastCall += 1
-    let id = CallID(number: lastCall)
-    calls[id] = (client, member)
-    let request = Request(
-      id: id, sender: client, path: path, interface: String(method[..<dot]), member: member,
-      arguments: arguments)
-    give { $0.handle(request, at: now) }
+    let call = DBusCall(
+      member, on: String(method[..<dot]), of: path, at: BlueZName.busName, arguments, sender: client,
+      replySerial: lastCall)
+    calls.append(call)
+    give { $0.handle(call, at: now) }
   }
 
   /// Sets what a characteristic of the first peripheral holds; whether it can hold that.
@@ -56,16 +56,16 @@ final class Fixture {
     for effect in model.takeEffects() {
       switch effect {
       case .signal(let signal), .notification(let signal, _, _, _): lines.append(Self.line(signal))
-      case .reply(let id, let arguments): answer(id, ["ok"], arguments)
-      case .refuse(let id, let error):
-        answer(id, [error.name, error.text.trimmingNewline], [])
-      case .abandon(let id): calls[id] = nil
+      case .answer(let call, .success(let arguments)): answer(call, ["ok"], arguments)
+      case .answer(let call, .failure(.remote(let name, let text))):
+        answer(call, [name, text.trimmingNewline], [])
+      case .answer(_, .failure(let error)): Issue.record("\(error) is no reply")
       case .askPasskey(_, _, let device, let call):
         lines.append("?\tRequestPasskey\t\(device)")
         questions.append(call)
-      case .open(let channel, let id):
+      case .open(let channel, let call):
         channels.append(channel)
-        answer(id, ["ok"], [])
+        answer(call, ["ok"], [])
       case .packet(_, let bytes): packets.append(bytes)
       case .hangUp(let channel): channels.removeAll { $0 == channel }
       case .crash:
@@ -75,11 +75,12 @@ final class Fixture {
     }
   }
 
-  private func answer(_ id: CallID, _ outcome: [String], _ arguments: [DBusValue]) {
-    guard let call = calls.removeValue(forKey: id) else {
-      Issue.record("a second answer to \(id)")
+  private func answer(_ call: DBusCall, _ outcome: [String], _ arguments: [DBusValue]) {
+    guard let index = calls.firstIndex(of: call) else {
+      Issue.record("a second answer to \(call)")
       return
     }
+    calls.remove(at: index)
     var fields = ["<", call.client, call.member] + outcome
     if ["Get", "GetAll", "ReadValue"].contains(call.member), let value = arguments.first {
       fields.append(Self.text(value))
@@ -119,7 +120,6 @@ final class Fixture {
     return packets
   }
 
-  /// Calls that have no answer yet.
   var unanswered: Int { calls.count }
 
   private static func line(_ signal: DBusSignal) -> String {

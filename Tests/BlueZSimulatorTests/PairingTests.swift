@@ -93,11 +93,11 @@ import Testing
 
   @Test func noResponse() {
     let fixture = fixture(.justWorks)
-    fixture.model.peripherals[0].security.fault = .silence
+    fixture.model.peripherals[0].security.fault = .silence(.seconds(30))
     #expect(call(fixture, "Pair") == [Self.up, Self.resolved])
     fixture.advance(by: .seconds(30))
     #expect(lines(fixture) == [Self.allDown, Self.canceled])
-    fixture.model.peripherals[0].security.fault = .silence
+    fixture.model.peripherals[0].security.fault = .silence(.seconds(30))
     #expect(call(fixture, "Pair") == [Self.up, Self.resolved])
     #expect(call(fixture, "CancelPairing") == [Self.allDown, Self.canceled, "CancelPairing ok"])
   }

@@ -40,7 +40,7 @@ import Testing
     #expect(try await child.exitStatus() == 0)
     for option in [
       "--devices", "--decoys", "--bus", "--control", "--connect-ms", "--seed", "--minimum-period",
-      "--no-period", "--services", "--peripheral",
+      "--services", "--peripheral",
     ] {
       #expect(child.text.contains(option))
     }

@@ -1,6 +1,7 @@
 import DBus
 import GATT
 import JSON
+import Peripherals
 import Glibc
 import TestSupport
 import Testing
@@ -219,7 +220,8 @@ import Testing
   @Test func theNameCanBeHadOnce() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address)
-    await #expect(throws: SimulatorError.nameTaken(on: bus.address)) {
+    let error = PeripheralError("org.bluez is already owned by another program on \(bus.address)")
+    await #expect(throws: error) {
       _ = try await Simulator.start(options(), address: bus.address)
     }
     await simulator.stop()
@@ -229,10 +231,10 @@ import Testing
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address)
     bus.kill()
-    await #expect(throws: SimulatorError.noBus("the bus has ended")) {
+    await #expect(throws: PeripheralError("the bus has ended")) {
       try await deadline(patience, "the end of the run") { try await simulator.run() }
     }
-    await #expect(throws: SimulatorError.self) {
+    await #expect(throws: PeripheralError.self) {
       _ = try await Simulator.start(options(), address: bus.address)
     }
   }

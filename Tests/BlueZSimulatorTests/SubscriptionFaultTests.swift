@@ -9,19 +9,19 @@ import Testing
 /// and leaves nothing, AcquireNotify never answers and leaves the notifications acquired.
 @Suite struct SubscriptionFaultTests {
 
-  private static let faults: [SubscriptionFault.Kind] = [.drop, .error(0x0E), .silence(.seconds(3))]
+  private static let faults: [LinkFault] = [.drop, .error(0x0E), .silence(.seconds(3))]
 
   private static func refusal(of member: String) -> String {
     "<\tA\t\(member)\torg.bluez.Error.NotPermitted\tNotify acquired"
   }
 
   /// A fixture whose first micro:bit has a link and fails the next write of its client configuration.
-  private static func fixture(_ fault: SubscriptionFault.Kind, attribute: Duration = .zero) -> Fixture {
+  private static func fixture(_ fault: LinkFault, attribute: Duration = .zero) -> Fixture {
     let fixture = LinkTests.linked { options in
       options.devices = 1
       options.timing.attribute = attribute
     }
-    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: fault, count: 1)
+    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(fault: fault, count: 1)
     return fixture
   }
 
@@ -44,7 +44,7 @@ import Testing
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
   func acquireNotifyIsNeverAnsweredAndNotificationsStayAcquired(
-    _ fault: SubscriptionFault.Kind, _ attribute: Duration
+    _ fault: LinkFault, _ attribute: Duration
   ) {
     let fixture = Self.fixture(fault, attribute: attribute)
     Self.fail(fixture)
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])
-  func startNotifySaysSoAndLeavesNothing(_ fault: SubscriptionFault.Kind, _ attribute: Duration) {
+  func startNotifySaysSoAndLeavesNothing(_ fault: LinkFault, _ attribute: Duration) {
     let fixture = Self.fixture(fault, attribute: attribute)
     fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.advance(by: .seconds(60))
@@ -130,7 +130,7 @@ import Testing
     let fixture = LinkTests.linked()
     fixture.call("A", LinkTests.temperature, .startNotify)
     fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
-    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .error(0x0E), count: 1)
+    fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(fault: .error(0x0E), count: 1)
     Self.link(fixture)
     fixture.advance(by: .seconds(5))
     #expect(fixture.takeLines() == [])

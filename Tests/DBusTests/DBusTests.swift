@@ -12,8 +12,10 @@ import Testing
     let connection = try await DBusConnection.open(.at(bus.address)) { event in
       guard case .call(let call) = event, let connection = holder.connection else { return }
       switch call.member {
-      case "Echo": try? connection.reply(to: call, call.arguments)
-      case "Fail": try? connection.reply(to: call, error: "org.example.Error", "as asked")
+      case "Echo": try? connection.reply(to: call, .success(call.arguments))
+      case "Fail":
+        let error = DBusError.remote(name: "org.example.Error", message: "as asked")
+        try? connection.reply(to: call, .failure(error))
       default: break
       }
     }

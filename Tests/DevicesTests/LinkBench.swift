@@ -59,7 +59,9 @@ struct LinkBench {
   mutating func subscribed(_ result: LinkMachine.Subscription = .subscribed) -> [Action] {
     take(.subscribed(result))
   }
-  mutating func disconnected() -> [Action] { take(.disconnected) }
+  mutating func disconnected(because reason: String? = nil) -> [Action] {
+    take(.disconnected(reason: reason))
+  }
   mutating func disconnectCompleted() -> [Action] { take(.disconnectCompleted) }
   mutating func reading() { machine.liveness.readingReceived(at: seen.now, isPeriodic: true) }
   mutating func setPeriod(_ milliseconds: Int) -> [Action] { take(.period(.milliseconds(milliseconds))) }

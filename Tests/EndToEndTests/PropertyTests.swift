@@ -55,7 +55,15 @@ import Testing
       // Another program on the micro:bit.
       var mark = try fixture.observer.mark
       try await fixture.killSimulator()
-      try await fixture.startSimulator(["--no-period"])
+      let temperatureAlone = #"""
+        {"name":"BBC micro:bit [zugev]","address":"D0:5A:00:00:C0:DE","services":[
+          {"uuid":"e95d6100-251d-470a-a062-fa1922dfa9a8","characteristics":[
+            {"uuid":"e95d9250-251d-470a-a062-fa1922dfa9a8","flags":["read","notify"],"value":"15"}]}]}
+        """#
+      try fixture.folder.write(temperatureAlone, to: "other.json")
+      try await fixture.startSimulator([
+        "--devices", "0", "--peripheral", fixture.folder.path + "/other.json",
+      ])
       let absent = try await period(after: mark)
       #expect(absent?["cmd_t"] != nil)
       #expect(absent?["avty"]?.array?.first?["t"]?.string == "homeassistant/device/ble_\(id)/removed")

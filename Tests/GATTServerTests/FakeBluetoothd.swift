@@ -169,10 +169,10 @@ import TestSupport
   }
 
   private func reply(_ call: DBusCall, _ arguments: [DBusValue] = []) {
-    try? bus?.reply(to: call, arguments)
+    try? bus?.reply(to: call, .success(arguments))
   }
 
   private func refuse(_ call: DBusCall, _ name: String) {
-    try? bus?.reply(to: call, error: name, "refused")
+    try? bus?.reply(to: call, .failure(.remote(name: name, message: "refused")))
   }
 }

@@ -54,18 +54,36 @@ import Testing
     }
   }
 
-  @Test func profileIsServedByNameAndInvalidInputIsReported() async throws {
-    let bus = try await PrivateBus()
-    let bluetoothd = try await FakeBluetoothd.start(bus: bus.address)
-    let folder = try TemporaryFolder()
-    // Standard input is a file: the values are kept after its end.
-    try folder.write("# battery\nbattery 55\nbatery 1\nbattery 300", to: "values")
+  /// Serves a battery. Standard input is a file: the values are kept after its end.
+  private static func battery(_ bus: PrivateBus, input: String, in folder: TemporaryFolder) throws
+    -> ChildProcess
+  {
+    try folder.write(input, to: "values")
     let command = """
       exec '\(try program("microbit-peripheral"))' --adapter hci1 --profile battery \
       --profiles-directory '\(repositoryPath("deploy/profiles"))' <'\(folder.path)/values'
       """
-    let process = try ChildProcess(
+    return try ChildProcess(
       "/bin/sh", ["-c", command], environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
+  }
+
+  @Test func nothingIsReadAfterALineThatIsTooLong() async throws {
+    let bus = try await PrivateBus()
+    let long = String(repeating: "x", count: 100_000)
+    let folder = try TemporaryFolder()
+    let process = try Self.battery(bus, input: "batery 1\n\(long)\nbatery 2\n", in: folder)
+    _ = try await process.line { $0.hasSuffix("line 2: longer than 65536 bytes: nothing more is read") }
+    #expect(process.text.contains("line 1:") && !process.text.contains("line 3:"))
+    process.signal(SIGTERM)
+    #expect(try await process.exitStatus() == 0)
+  }
+
+  @Test func profileIsServedByNameAndInvalidInputIsReported() async throws {
+    let bus = try await PrivateBus()
+    let bluetoothd = try await FakeBluetoothd.start(bus: bus.address)
+    let folder = try TemporaryFolder()
+    let input = "# battery\r\nbattery 55\r\nbatery 1\nbattery 300"
+    let process = try Self.battery(bus, input: input, in: folder)
     // In any order.
     var missing: Set = [
       "did you mean battery?", "line 4: battery: 300 is outside 0…255",

@@ -51,6 +51,12 @@ import Testing
     #expect(throws: CodecError.self) { try decode("eddystone_url", hex) }
   }
 
+  @Test(arguments: ["1004ff", "1003ff"])
+  func whatStandsForNothingInAURLIsNoMatterOfUTF8(hex: String) throws {
+    let bytes = try #require(Hexadecimal.bytes(hex))
+    #expect(throws: CodecError.notEddystoneURL(bytes)) { try decode("eddystone_url", hex) }
+  }
+
   // MARK: BTHome
 
   private static let knownObjects: [(name: String, hex: String, value: Value)] = [

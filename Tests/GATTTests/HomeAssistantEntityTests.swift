@@ -120,6 +120,12 @@ import Testing
     #expect(adjusted[0].unit == "V" && adjusted[0].deviceClass == "voltage")
   }
 
+  @Test func anotherUnitDoesNotEnableWhatChangesAllTheTime() {
+    let adjusted = Property.microbitBearing.adjusted(offset: nil, unit: "deg", report: nil)
+    #expect(adjusted.homeAssistantParts.map(\.unit) == ["deg"])
+    #expect(adjusted.homeAssistant.map(\.isEnabled) == [false])
+  }
+
   static func same(_ key: String) -> ProfileError {
     ProfileError(
       ["properties", .key(key), "home_assistant"], "two entities of Home Assistant would be named \(key)")

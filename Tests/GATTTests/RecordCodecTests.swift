@@ -294,4 +294,10 @@ import Testing
     let long = Value.list([Value](repeating: .integer(0), count: 257))
     #expect(throws: CodecError.tooLong(count: 514, most: 512)) { try codec.encode(long) }
   }
+
+  @Test func aListOfRecordsHasAWholeNumberOfThem() throws {
+    let fields = [Codec.Field("a", .uint8), Codec.Field("b", .uint16)]
+    let codec = try Codec(.list(of: .record(fields)))
+    #expect([0, 3, 6].allSatisfy(codec.fits) && ![1, 2, 4, 5].contains(where: codec.fits))
+  }
 }

@@ -456,6 +456,7 @@ import Testing
     (.range(value: 128, allowed: 0...127.5), "128 is outside 0…127.5"),
     (.tooShort(needed: 3, bytes: [1, 2]), "expected at least 3 bytes, got 2: 01 02"),
     (.notUTF8([0xFF]), "not UTF-8: ff"),
+    (.notEddystoneURL([0xEB, 9]), "not an address of Eddystone-URL: eb 09"),
     (.tooLarge(.max), "18446744073709551615 is above 9223372036854775807"),
     (.kind(expected: "a number", found: "text"), "expected a number, got text"),
     (.word("ajar", known: ["closed", "open"]), #""ajar" is not one of closed, open"#),

@@ -57,26 +57,6 @@ import Testing
     #expect(Self.reason(line) == reason)
   }
 
-  @Test func linesAreSplitAndNumbered() {
-    var buffer = LineBuffer()
-    #expect(buffer.lines(Array("one\r\ntw".utf8)) == [LineBuffer.Line(number: 1, text: "one")])
-    #expect(
-      buffer.lines(Array("o\n\nthree".utf8)) == [
-        LineBuffer.Line(number: 2, text: "two"), LineBuffer.Line(number: 3, text: ""),
-      ])
-    #expect(buffer.lines([], isEnd: true) == [LineBuffer.Line(number: 4, text: "three")])
-    #expect(buffer.lines([], isEnd: true) == [])
-  }
-
-  @Test func tooLongLineIsDroppedAndReported() {
-    var buffer = LineBuffer()
-    let long = [UInt8](repeating: 0x61, count: LineBuffer.longest)
-    #expect(buffer.lines(long) == [])
-    #expect(buffer.lines(long) == [])
-    #expect(buffer.lines([0x62, 10]) == [LineBuffer.Line(number: 1, text: nil)])
-    #expect(buffer.lines([0x62, 10]) == [LineBuffer.Line(number: 2, text: "b")])
-  }
-
   private static let written: [(String, [UInt8], String)] = [
     ("period", [0xF4, 1], "500"), ("led_text", Array("Hi all".utf8), "Hi all"),
     ("led_text", Array("a\nb".utf8), "\"a\\nb\""), ("led_text", Array("\"x".utf8), "\"\\\"x\""),

@@ -16,37 +16,39 @@ import Testing
     var microBit = microBit()
     let planned = microBit.sampler.next
     #expect(planned > Self.start && planned <= Self.start + .seconds(1))
-    let accepted = microBit.writePeriod([0xF4, 0x01], at: Self.start)
-    #expect(accepted)
+    microBit.setPeriod(500, at: Self.start)
     #expect(microBit.sampler.next == planned)
     _ = microBit.sample(at: planned)
     #expect(microBit.sampler.next == planned + .milliseconds(500))
   }
 
   @Test(arguments: [[], [1], [1, 2, 3], Array(repeating: 1, count: 600)] as [[UInt8]])
-  func periodNotOfTwoBytesIsRejected(_ bytes: [UInt8]) {
-    var microBit = microBit()
-    let accepted = microBit.writePeriod(bytes, at: Self.start)
+  func periodNotOfTwoBytesIsRejected(_ bytes: [UInt8]) throws {
+    var values = PeripheralValues(
+      .microBit(serial: 1, [.temperature]), microBit: microBit(), at: Self.start)
+    let characteristic = try #require(values.database.characteristic(.microbit(0x1B25)))
+    let accepted = values.write(bytes, to: characteristic, at: Self.start)
     #expect(!accepted)
-    #expect(microBit.period == 1000)
+    #expect(values.microBit?.period == 1000)
   }
 
   @Test(arguments: [0, 1, 7, 255, 256, 40_000, 65_535] as [UInt16])
-  func periodReadsBackAsWritten(_ period: UInt16) {
-    var microBit = microBit()
+  func periodReadsBackAsWritten(_ period: UInt16) throws {
+    var values = PeripheralValues(
+      .microBit(serial: 1, [.temperature]), microBit: microBit(), at: Self.start)
+    let characteristic = try #require(values.database.characteristic(.microbit(0x1B25)))
     let bytes = [UInt8(period & 0xFF), UInt8(period >> 8)]
-    let accepted = microBit.writePeriod(bytes, at: Self.start)
+    let accepted = values.write(bytes, to: characteristic, at: Self.start)
     #expect(accepted)
-    #expect(microBit.periodBytes == bytes)
-    #expect(microBit.period == period)
+    #expect(values.value(of: characteristic, at: Self.start) == bytes)
+    #expect(values.microBit?.period == period)
   }
 
-  @Test(arguments: [(0, 100), (99, 100), (100, 100), (101, 101)] as [(UInt8, UInt16)])
-  func periodBelowMinimumBecomesMinimum(written: UInt8, expected: UInt16) {
+  @Test(arguments: [(0, 100), (99, 100), (100, 100), (101, 101)] as [(UInt16, UInt16)])
+  func periodBelowMinimumBecomesMinimum(written: UInt16, expected: UInt16) {
     var random = SplitMix(seed: 1)
     var microBit = MicroBit(index: 0, period: 1000, minimumPeriod: 100, at: Self.start, random: &random)
-    let accepted = microBit.writePeriod([written, 0], at: Self.start)
-    #expect(accepted)
+    microBit.setPeriod(written, at: Self.start)
     #expect(microBit.period == expected)
   }
 

@@ -37,18 +37,11 @@ import Testing
     let (json, _) = try lines("form=json,senders=1,presses=0", .seconds(3))
     let isJSON = json.allSatisfy { $0.hasPrefix(#"{"t":"#) && $0.contains(#","n":"temp","v":"#) }
     #expect(isJSON && json.allSatisfy { $0.hasSuffix("}\r") } && !json.isEmpty)
-    let (plain, _) = try lines("padding=0,senders=1,presses=0", .seconds(3))
-    #expect(plain.allSatisfy { !$0.contains(" ") } && !plain.isEmpty)
   }
 
-  @Test func lossesResetsMarksAndTwinsHappen() throws {
-    let (lines, receiver) = try lines("form=json,loss=50,resets=10,marks=10,twins=1")
+  @Test func packetsAreLost() throws {
+    let (_, receiver) = try lines("form=json,loss=50")
     #expect((700...1000).contains(receiver.counts.lost))
-    #expect(lines.contains { $0.hasSuffix("<DAPLink:Overflow>") })
-    #expect(receiver.names[29] == receiver.names[0] && Set(receiver.names).count == 29)
-    let serial = try #require(lines.first?.split(separator: ",")[1])
-    let times = lines.filter { $0.contains(serial) }.map { Int($0.dropFirst(5).prefix { $0 != "," }) ?? 0 }
-    #expect(zip(times, times.dropFirst()).contains { $1 < $0 }, "\(times)")
   }
 
   @Test func tooManyAtOnceAreLost() throws {
@@ -62,18 +55,19 @@ import Testing
 
   @Test func whatIsForwardedComesBack() throws {
     var receiver = RadioReceiver(
-      try RadioScenario("senders=2,presses=0,every=86400000,padding=0"), at: start, seed: 1)
+      try RadioScenario("senders=2,presses=0,every=86400000"), at: start, seed: 1)
     let name = receiver.names[1]
     receiver.take(Array("hello\n\(name)>servo:90\nother>servo:1\n".utf8), at: start)
     let printed = String(decoding: receiver.advance(to: start + .seconds(1)), as: UTF8.self)
-    #expect(printed == "forwards\r\n\(name),servo,90\r\n")
+    let line = "\(name),servo,90"
+    #expect(printed == "forwards\r\n\(line)\(String(repeating: " ", count: 30 - line.utf8.count))\r\n")
     var silent = RadioReceiver(try RadioScenario("forwards=0,every=86400000"), at: start, seed: 1)
     silent.take(Array("hello\n".utf8), at: start)
     #expect(silent.advance(to: start + .seconds(1)).isEmpty)
   }
 
   @Test(arguments: [
-    "school", "form=xml", "senders=0", "senders", "loss=101", "every=1", "twins=16,senders=30", "loss=-1",
+    "school", "form=xml", "senders=0", "senders", "loss=101", "every=1", "twins=1", "loss=-1",
   ])
   func aWrongScenarioIsRefused(_ text: String) {
     #expect(throws: PeripheralError.self) { try RadioScenario(text) }

@@ -26,15 +26,8 @@ enum Identity {
   /// The name in brackets after `BBC micro:bit`: alternating consonants and vowels, as the firmware derives it from the
   /// chip's serial number. Unique up to index 3124, unless the first one recurs.
   static func friendlyName(_ index: Int) -> String {
-    if index == 0 { return "zugev" }
-    let letters = [Array("zvgpt"), Array("uoiea")]
-    var rest = index &* 7919 &+ 1234
-    var name = ""
-    for position in 0..<5 {
-      name.append(letters[position % 2][rest % 5])
-      rest /= 5
-    }
-    return name
+    let name = MicrobitName(serial: UInt32(truncatingIfNeeded: index &* 7919 &+ 1234))
+    return index == 0 ? "zugev" : String(name.description.reversed())
   }
 
   /// The name of a peripheral that is not a micro:bit.

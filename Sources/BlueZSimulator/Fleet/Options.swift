@@ -28,8 +28,6 @@ public struct SimulatorOptions: Sendable {
   /// The least change in dB of a signal strength that is reported to clients of which none has a filter for it. 8:
   /// bluetoothd 5.88, and with some adapters 5.82.
   public var strengthStep = 1
-  /// Whether the micro:bits have the period characteristic.
-  public var hasPeriod = true
   /// How the micro:bits require pairing; nil: they are open.
   public var pairing: PairingMethod?
   /// The seed of temperatures, signal strengths and phases.

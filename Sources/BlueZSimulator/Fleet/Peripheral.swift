@@ -52,16 +52,18 @@ struct Peripheral: Sendable {
   }
 }
 
+/// How a request to a peripheral fails.
+enum LinkFault: Sendable {
+  /// The link is dropped.
+  case drop
+  /// The peripheral answers with this ATT error.
+  case error(UInt8)
+  /// The peripheral does not answer, and the link is dropped after this time.
+  case silence(Duration)
+}
+
 /// How a peripheral pairs.
 struct Security: Sendable {
-  /// How pairing fails.
-  enum Fault: Sendable {
-    /// The link is dropped.
-    case drop
-    /// The peripheral does not respond.
-    case silence
-  }
-
   /// Requires an encrypted link, except for the device information.
   var isRequired = false
   /// Whether the peripheral pairs with any central, or refuses.
@@ -72,8 +74,8 @@ struct Security: Sendable {
   var hasBond = false
   /// The identity address, which it tells when it pairs; nil: its address is not a private one.
   var identity: String?
-  /// How pairing fails next time.
-  var fault: Fault?
+  /// How pairing fails next time; not with an ATT error, and after bluetoothd's own time.
+  var fault: LinkFault?
 }
 
 /// The writes to a characteristic.
@@ -93,16 +95,7 @@ struct Writes: Sendable {
 
 /// How writes of the client configuration fail.
 struct SubscriptionFault: Sendable {
-  enum Kind: Sendable {
-    /// The link is dropped.
-    case drop
-    /// The peripheral answers with this ATT error.
-    case error(UInt8)
-    /// The peripheral does not answer, and the link is dropped after this time.
-    case silence(Duration)
-  }
-
-  let kind: Kind
+  let fault: LinkFault
   /// The number of writes that fail.
   var count: Int
 }
@@ -123,7 +116,7 @@ extension SimulatorOptions {
           name: names[index] ?? "BBC micro:bit [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
           values: PeripheralValues(
-            .microBit(serial: 1_234_567_890 + index, services, hasPeriod: hasPeriod),
+            .microBit(serial: 1_234_567_890 + index, services),
             microBit: MicroBit(
               index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
               random: &random),

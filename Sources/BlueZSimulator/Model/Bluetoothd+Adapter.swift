@@ -6,19 +6,19 @@ extension Bluetoothd {
   // MARK: Power
 
   /// Powers an adapter on or off, by a Set of Powered (`call`) or by a control command.
-  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID? = nil, at now: Moment) {
+  mutating func setPowered(_ number: Int, _ on: Bool, for call: DBusCall? = nil, at now: Moment) {
     switch (adapters[number].power, on) {
     case (.absent, _), (.on, true), (.off, false):
-      if let call { emit(.reply(call, [])) }
+      if let call { reply(to: call) }
     case (.off, true):
       adapters[number].power = .on
-      if let call { emit(.reply(call, [])) }
+      if let call { reply(to: call) }
       change(adapter: number, [("Powered", .boolean(true))])
     case (.on, false):
       adapters[number].power = .off
       endLinks(of: number, at: now)
       for key in keys(of: number) where !stored.contains(key) { removeObject(of: key) }
-      if let call { emit(.reply(call, [])) }
+      if let call { reply(to: call) }
       invalidateStrengths(of: number)
       change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
     }
@@ -43,10 +43,7 @@ extension Bluetoothd {
     guard adapters[number].power != .absent else { return }
     adapters[number].power = .off
     // Calls that wait for a peripheral are never answered.
-    for key in keys(of: number) {
-      for call in (devices[key]?.operations ?? []).flatMap(\.calls) { emit(.abandon(call)) }
-      devices[key]?.operations = []
-    }
+    for key in keys(of: number) { devices[key]?.operations = [] }
     endLinks(of: number, at: now)
     for key in keys(of: number) { removeObject(of: key) }
     change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])

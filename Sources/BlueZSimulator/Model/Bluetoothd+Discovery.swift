@@ -5,35 +5,35 @@ import DBus
 extension Bluetoothd {
   // MARK: Calls
 
-  mutating func setDiscoveryFilter(_ request: Request, _ number: Int) throws(BluetoothdError) {
+  mutating func setDiscoveryFilter(_ request: DBusCall, _ number: Int) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
     let filter = try DiscoveryFilter(request.arguments[0])
-    adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].filter = filter
-    emit(.reply(request.id, []))
+    adapters[number].discoverers[request.client, default: Adapter.DiscoveryClient()].filter = filter
+    reply(to: request)
   }
 
-  mutating func startDiscovery(_ request: Request, _ number: Int, at now: Moment) throws(BluetoothdError) {
+  mutating func startDiscovery(_ request: DBusCall, _ number: Int, at now: Moment) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard !adapters[number].refusesScans, adapters[number].hasLE,
-      adapters[number].discoverers[request.sender]?.active != true
+      adapters[number].discoverers[request.client]?.active != true
     else {
       throw .alreadyInProgress
     }
     let first = !adapters[number].isDiscovering
-    adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].active = true
-    emit(.reply(request.id, []))
+    adapters[number].discoverers[request.client, default: Adapter.DiscoveryClient()].active = true
+    reply(to: request)
     guard first else { return }
     change(adapter: number, [("Discovering", .boolean(true))])
     beginScan(of: number, at: now)
   }
 
-  mutating func stopDiscovery(_ request: Request, _ number: Int, at now: Moment) throws(BluetoothdError) {
+  mutating func stopDiscovery(_ request: DBusCall, _ number: Int, at now: Moment) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
-    guard adapters[number].discoverers[request.sender]?.active == true else {
+    guard adapters[number].discoverers[request.client]?.active == true else {
       throw .failed("No discovery started")
     }
-    adapters[number].discoverers[request.sender]?.active = false
-    emit(.reply(request.id, []))
+    adapters[number].discoverers[request.client]?.active = false
+    reply(to: request)
     if !adapters[number].isDiscovering {
       endDiscovery(of: number)
       startConnects(of: number, at: now)
@@ -201,15 +201,12 @@ extension Bluetoothd {
   mutating func removeObject(of index: DeviceKey) {
     endPairing(index, .failure(.connectionAttemptFailed))
     guard let device = devices.removeValue(forKey: index) else { return }
-    for operation in device.operations {
-      for call in operation.calls { emit(.abandon(call)) }
-    }
     for channel in device.subscriptions.values.compactMap(\.channel) { emit(.hangUp(channel)) }
     adapters[of: index].found.removeAll { $0 == index }
     emit(tree.remove(device.path))
   }
 
-  mutating func removeDevice(_ request: Request, at now: Moment) throws(BluetoothdError) {
+  mutating func removeDevice(_ request: DBusCall, at now: Moment) throws(DBusError) {
     guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
       throw .doesNotExist
     }
@@ -217,10 +214,10 @@ extension Bluetoothd {
     stored.remove(index)
     bonds.remove(index)
     if devices[index]?.isConnected == true {
-      return beginDisconnecting(index, answering: request.id, removes: true, at: now)
+      return beginDisconnecting(index, answering: request, removes: true, at: now)
     }
     cancelConnect(index, .canceled, at: now)
     removeObject(of: index)
-    emit(.reply(request.id, []))
+    reply(to: request)
   }
 }

@@ -3,17 +3,17 @@ import DBus
 
 /// The dispatch of method calls: of those that ``ObjectTree/hasMethod(_:)`` lets through.
 extension Bluetoothd {
-  mutating func dispatch(_ request: Request, at now: Moment) throws(BluetoothdError) {
+  mutating func dispatch(_ request: DBusCall, at now: Moment) throws(DBusError) {
     if request.interface == DBusName.introspectable, request.member == "Introspect", request.signature == "",
       let document = tree.introspection(of: request.path)
     {
-      return emit(.reply(request.id, [.string(document)]))
+      return reply(to: request, .string(document))
     }
     guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
     guard tree.hasMethod(request) else { throw .unknownMethod(unknown(request)) }
     switch (role, request.interface) {
     case (_, DBusName.properties): try propertyCall(request, at: now)
-    case (.root, DBusName.objectManager): emit(.reply(request.id, [tree.managedObjects()]))
+    case (.root, DBusName.objectManager): reply(to: request, tree.managedObjects())
     case (.manager, BlueZName.agentManager): try agentCall(request)
     case (.adapter(let number), BlueZName.adapter): try adapterCall(request, number, at: now)
     case (.device(let index), BlueZName.device): try deviceCall(request, index, at: now)
@@ -25,27 +25,27 @@ extension Bluetoothd {
     }
   }
 
-  func unknown(_ request: Request) -> String {
+  func unknown(_ request: DBusCall) -> String {
     "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
-      + "\"\(request.interface)\" doesn't exist\n"
+      + "\"\(request.interface ?? "")\" doesn't exist\n"
   }
 
   private mutating func adapterCall(
-    _ request: Request, _ number: Int, at now: Moment
-  ) throws(BluetoothdError) {
+    _ request: DBusCall, _ number: Int, at now: Moment
+  ) throws(DBusError) {
     switch request.member {
     case "SetDiscoveryFilter": try setDiscoveryFilter(request, number)
     case "StartDiscovery": try startDiscovery(request, number, at: now)
     case "StopDiscovery": try stopDiscovery(request, number, at: now)
-    case "GetDiscoveryFilters": emit(.reply(request.id, [.strings(DiscoveryFilter.keys)]))
+    case "GetDiscoveryFilters": reply(to: request, .strings(DiscoveryFilter.keys))
     case "RemoveDevice": try removeDevice(request, at: now)
     default: break
     }
   }
 
   private mutating func deviceCall(
-    _ request: Request, _ index: DeviceKey, at now: Moment
-  ) throws(BluetoothdError) {
+    _ request: DBusCall, _ index: DeviceKey, at now: Moment
+  ) throws(DBusError) {
     switch request.member {
     case "Connect": try connect(request, index, at: now)
     case "Disconnect": disconnect(request, index, at: now)
@@ -56,8 +56,8 @@ extension Bluetoothd {
   }
 
   private mutating func characteristicCall(
-    _ request: Request, _ index: DeviceKey, _ handle: UInt16, at now: Moment
-  ) throws(BluetoothdError) {
+    _ request: DBusCall, _ index: DeviceKey, _ handle: UInt16, at now: Moment
+  ) throws(DBusError) {
     guard let characteristic = peripherals[index].database.characteristic(handle) else { return }
     switch request.member {
     case "ReadValue": try read(request, index, characteristic, at: now)
@@ -72,13 +72,13 @@ extension Bluetoothd {
   }
 
   private mutating func descriptorCall(
-    _ request: Request, _ index: DeviceKey, _ handle: UInt16
-  ) throws(BluetoothdError) {
+    _ request: DBusCall, _ index: DeviceKey, _ handle: UInt16
+  ) throws(DBusError) {
     guard devices[index]?.isUsable == true else { throw .notConnected }
     guard request.member == "ReadValue" else { throw .writeNotPermitted }
     // The client configuration is constant: whether there are subscriptions is not simulated.
-    let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
+    let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [])
     emit(tree.set(request.path, BlueZName.descriptor, [("Value", value)]))
-    emit(.reply(request.id, [value]))
+    reply(to: request, value)
   }
 }

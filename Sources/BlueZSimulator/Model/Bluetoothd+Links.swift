@@ -5,17 +5,17 @@ import DBus
 extension Bluetoothd {
   // MARK: Connect
 
-  mutating func connect(_ request: Request, _ index: DeviceKey, at now: Moment) throws(BluetoothdError) {
+  mutating func connect(_ request: DBusCall, _ index: DeviceKey, at now: Moment) throws(DBusError) {
     guard adapters[of: index].power == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting, .linking, .linked: throw .failed("Operation already in progress")
     // During a Disconnect the link is up: the reply is a success, and the link ends all the same.
-    case .resolving, .up, .disconnecting: return emit(.reply(request.id, []))
+    case .resolving, .up, .disconnecting: return reply(to: request)
     case .none: break
     }
     beginAttempt(index)
-    devices[index]?.link = .waiting(request.id)
+    devices[index]?.link = .waiting(request)
     adapters[of: index].connecting.append(index)
     startConnects(of: index.adapter, at: now)
     expect(.connectTimesOut, of: index, after: timing.connectTimeout, at: now)
@@ -61,9 +61,9 @@ extension Bluetoothd {
   mutating func featured(_ index: DeviceKey, at now: Moment) {
     guard let device = devices[index], case .linked(let call) = device.link else { return }
     devices[index]?.link = .resolving
-    let isPairing = device.pairing?.call == call
+    let isPairing = device.pairing == call
     if lacksKey(index) { lose(index, at: now) }
-    if !isPairing { emit(.reply(call, [])) }
+    if !isPairing { reply(to: call) }
     guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter, at: now) }
     beginPairing(index, at: now)
     // A caller of the real bluetoothd, too, does not find the services immediately after the reply.
@@ -83,11 +83,11 @@ extension Bluetoothd {
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
     resubscribe(index, at: now)
-    if bonds.contains(index) { endPairing(index, .success(())) }
+    if bonds.contains(index) { endPairing(index, .success([])) }
   }
 
   /// Ends a Connect without a link.
-  mutating func cancelConnect(_ index: DeviceKey, _ error: BluetoothdError, at now: Moment) {
+  mutating func cancelConnect(_ index: DeviceKey, _ error: DBusError, at now: Moment) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):
@@ -95,7 +95,7 @@ extension Bluetoothd {
       devices[index]?.lastFound = now
       adapters[of: index].connecting.removeAll { $0 == index }
       if adapters[of: index].linking == index { adapters[of: index].linking = nil }
-      if device.pairing?.call != call { emit(.refuse(call, error)) }
+      if device.pairing != call { refuse(call, error) }
       if adapters[of: index].power == .on { startConnects(of: index.adapter, at: now) }
     case .none, .linked, .resolving, .up, .disconnecting: break
     }
@@ -103,29 +103,29 @@ extension Bluetoothd {
 
   // MARK: Disconnect
 
-  mutating func disconnect(_ request: Request, _ index: DeviceKey, at now: Moment) {
+  mutating func disconnect(_ request: DBusCall, _ index: DeviceKey, at now: Moment) {
     guard let device = devices[index] else { return }
     switch device.link {
-    case .none: emit(.reply(request.id, []))
+    case .none: reply(to: request)
     case .waiting, .linking:
       cancelConnect(index, .canceled, at: now)
-      emit(.reply(request.id, []))
+      reply(to: request)
     case .linked, .resolving, .up, .disconnecting:
-      beginDisconnecting(index, answering: request.id, removes: false, at: now)
+      beginDisconnecting(index, answering: request, removes: false, at: now)
     }
   }
 
   /// Begins to disconnect, or joins a Disconnect in progress.
   /// - Parameter removes: whether the device is removed when the link has ended.
   mutating func beginDisconnecting(
-    _ index: DeviceKey, answering call: CallID, removes: Bool, at now: Moment
+    _ index: DeviceKey, answering call: DBusCall, removes: Bool, at now: Moment
   ) {
     guard let device = devices[index], device.isConnected else { return }
     var disconnecting = Device.Disconnecting(resolved: device.isUsable)
     var isFirst = true
     switch device.link {
     case .disconnecting(let current): (disconnecting, isFirst) = (current, false)
-    case .linked(let connect): emit(.refuse(connect, .canceled))
+    case .linked(let connect): refuse(connect, .canceled)
     case .none, .waiting, .linking, .resolving, .up: break
     }
     disconnecting.calls.append(call)
@@ -140,7 +140,7 @@ extension Bluetoothd {
     unlink(index, at: now)
     if disconnecting.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
     hangUpChannels(of: index)
-    for call in disconnecting.calls { emit(.reply(call, [])) }
+    for call in disconnecting.calls { reply(to: call) }
     change(device: index, [("Connected", .boolean(false))])
     if disconnecting.removes {
       removeObject(of: index)
@@ -157,14 +157,14 @@ extension Bluetoothd {
   mutating func lose(_ index: DeviceKey, at now: Moment) {
     guard let device = devices[index], device.isConnected else { return }
     unlink(index, at: now)
-    if case .linked(let call) = device.link, device.pairing?.call != call {
-      emit(.refuse(call, .abortByLocal))
+    if case .linked(let call) = device.link, device.pairing != call {
+      refuse(call, .abortByLocal)
     }
     let connected: (String, DBusValue?) = ("Connected", .boolean(false))
     change(device: index, device.isUsable ? [("ServicesResolved", .boolean(false)), connected] : [connected])
     hangUpChannels(of: index)
     if case .disconnecting(let disconnecting) = device.link {
-      for call in disconnecting.calls { emit(.reply(call, [])) }
+      for call in disconnecting.calls { reply(to: call) }
       if disconnecting.removes { return removeObject(of: index) }
     }
     failOperations(of: index)

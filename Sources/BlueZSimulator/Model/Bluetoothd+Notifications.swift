@@ -7,22 +7,22 @@ extension Bluetoothd {
   // MARK: Calls
 
   mutating func startNotify(
-    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let device = devices[index] else { return }
     var subscription = device.subscriptions[characteristic.handle, default: Device.Subscription()]
     if subscription.socket != nil { throw .notifyAcquired }
     guard characteristic.notifies || characteristic.indicates else { throw .notSupported }
-    if subscription.clients.contains(request.sender) {
+    if subscription.clients.contains(request.client) {
       guard device.isUsable else { throw .inProgress }
-      return emit(.reply(request.id, []))
+      return reply(to: request)
     }
-    subscription.clients.append(request.sender)
+    subscription.clients.append(request.client)
     devices[index]?.subscriptions[characteristic.handle] = subscription
     // The call succeeds without a link, and the subscription follows on the next one.
-    guard device.isUsable else { return emit(.reply(request.id, [])) }
-    let subscriber = Device.Subscriber(client: request.sender, call: request.id)
+    guard device.isUsable else { return reply(to: request) }
+    let subscriber = Device.Subscriber(client: request.client, call: request)
     if subscription.isConfigured { return subscribed([subscriber], index, characteristic.handle, at: now) }
     for (position, operation) in device.operations.enumerated() {
       if case .subscribe(characteristic.handle, let others) = operation {
@@ -33,37 +33,37 @@ extension Bluetoothd {
     perform(.subscribe(characteristic.handle, [subscriber]), index, at: now)
   }
 
-  mutating func stopNotify(_ request: Request, _ index: DeviceKey, _ handle: UInt16) throws(BluetoothdError) {
+  mutating func stopNotify(_ request: DBusCall, _ index: DeviceKey, _ handle: UInt16) throws(DBusError) {
     switch devices[index]?.subscriptions[handle]?.socket {
     case .stuck: return emit(.crash)
     case .asked, .open:
       // The socket ends, whoever the caller is.
       releaseSocket(index, handle)
     case nil:
-      guard devices[index]?.subscriptions[handle]?.clients.contains(request.sender) == true else {
+      guard devices[index]?.subscriptions[handle]?.clients.contains(request.client) == true else {
         throw .failed("No notify session started")
       }
-      removeClient(request.sender, index, handle)
+      removeClient(request.client, index, handle)
     }
-    emit(.reply(request.id, []))
+    reply(to: request)
   }
 
   mutating func acquireNotify(
-    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let present = device.subscriptions[characteristic.handle]
     if present?.socket != nil { throw .notifyAcquired }
     if present?.isActive == true { throw .inProgress }
     guard characteristic.notifies else { throw .notSupported }
     devices[index]?.subscriptions[characteristic.handle] = Device.Subscription(
-      socket: .asked(by: request.sender))
+      socket: .asked(by: request.client))
     // The property can be read from now on, but is signalled only when there is a socket.
     if let path = path(of: characteristic.handle, in: index) {
       _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
     }
-    perform(.acquire(characteristic.handle, request.id), index, at: now)
+    perform(.acquire(characteristic.handle, request), index, at: now)
   }
 
   // MARK: Subscriptions
@@ -73,25 +73,25 @@ extension Bluetoothd {
     _ subscribers: [Device.Subscriber], _ index: DeviceKey, _ handle: UInt16, at now: Moment
   ) {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
-    else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
+    else { return }
     devices[index]?.subscriptions[handle]?.isConfigured = true
     if tree.value(path, BlueZName.characteristic, "Notifying") != .boolean(true) {
       change(characteristic: handle, of: index, "Notifying", .boolean(true))
     }
-    for subscriber in subscribers {
-      guard let call = subscriber.call else { continue }
-      emit(subscription.clients.contains(subscriber.client) ? .reply(call, []) : .abandon(call))
+    // A call of a client that has unsubscribed meanwhile is never answered.
+    for subscriber in subscribers where subscription.clients.contains(subscriber.client) {
+      if let call = subscriber.call { reply(to: call) }
     }
     startSampling(index, handle, at: now)
   }
 
   /// The client configuration could not be written: the subscriptions end, Notifying does not change.
   mutating func refuse(
-    _ subscribers: [Device.Subscriber], _ error: BluetoothdError, _ index: DeviceKey, _ handle: UInt16
+    _ subscribers: [Device.Subscriber], _ error: DBusError, _ index: DeviceKey, _ handle: UInt16
   ) {
     for subscriber in subscribers {
       devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == subscriber.client }
-      if let call = subscriber.call { emit(.refuse(call, error)) }
+      if let call = subscriber.call { refuse(call, error) }
     }
     if devices[index]?.subscriptions[handle]?.isActive == false {
       devices[index]?.subscriptions[handle] = nil
@@ -99,8 +99,8 @@ extension Bluetoothd {
   }
 
   /// The client configuration has been written: replies to AcquireNotify with a socket.
-  mutating func acquired(_ call: CallID, _ index: DeviceKey, _ handle: UInt16, at now: Moment) {
-    guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
+  mutating func acquired(_ call: DBusCall, _ index: DeviceKey, _ handle: UInt16, at now: Moment) {
+    guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
     let channel = ChannelID(number: makeNumber())
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
     change(characteristic: handle, of: index, "NotifyAcquired", .boolean(true))
@@ -109,8 +109,7 @@ extension Bluetoothd {
   }
 
   /// The client configuration could not be written: there is no reply, and the notifications remain acquired.
-  mutating func leaveStuck(_ call: CallID, _ index: DeviceKey, _ handle: UInt16) {
-    emit(.abandon(call))
+  mutating func leaveStuck(_ index: DeviceKey, _ handle: UInt16) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
     devices[index]?.subscriptions[handle]?.socket = .stuck
   }

@@ -7,32 +7,32 @@ extension Bluetoothd {
   /// The peripheral and the kernel wait for each other this long.
   private static let timeout = Duration.seconds(30)
 
-  mutating func agentCall(_ request: Request) throws(BluetoothdError) {
+  mutating func agentCall(_ request: DBusCall) throws(DBusError) {
     switch request.member {
     case "RegisterAgent":
-      guard agents[request.sender] == nil else { throw .alreadyExists }
-      agents[request.sender] = request.arguments.first?.text
+      guard agents[request.client] == nil else { throw .alreadyExists }
+      agents[request.client] = request.arguments.first?.text
     case "UnregisterAgent":
-      guard agents.removeValue(forKey: request.sender) != nil else { throw .doesNotExist }
+      guard agents.removeValue(forKey: request.client) != nil else { throw .doesNotExist }
     case "RequestDefaultAgent":
-      guard agents[request.sender] != nil else { throw .doesNotExist }
+      guard agents[request.client] != nil else { throw .doesNotExist }
     default: break
     }
-    emit(.reply(request.id, []))
+    reply(to: request)
   }
 
-  mutating func pair(_ request: Request, _ index: DeviceKey, at now: Moment) throws(BluetoothdError) {
+  mutating func pair(_ request: DBusCall, _ index: DeviceKey, at now: Moment) throws(DBusError) {
     guard adapters[of: index].power == .on else { throw .notReady }
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
-    devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
+    devices[index]?.pairing = request
     // Pair is not answered until the link ends if there is a bond.
     if bonds.contains(index) { return }
     switch device.link {
     case .none:
       beginAttempt(index)
       // The attempt has no time-out.
-      devices[index]?.link = .waiting(request.id)
+      devices[index]?.link = .waiting(request)
       adapters[of: index].connecting.append(index)
       startConnects(of: index.adapter, at: now)
     case .up: beginPairing(index, at: now)
@@ -42,8 +42,8 @@ extension Bluetoothd {
   }
 
   mutating func cancelPairing(
-    _ request: Request, _ index: DeviceKey, at now: Moment
-  ) throws(BluetoothdError) {
+    _ request: DBusCall, _ index: DeviceKey, at now: Moment
+  ) throws(DBusError) {
     guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
     if device.isConnected {
       hangUp(index, at: now)
@@ -51,7 +51,7 @@ extension Bluetoothd {
       cancelConnect(index, .authenticationCanceled, at: now)
       endPairing(index, .failure(.authenticationCanceled))
     }
-    emit(.reply(request.id, []))
+    reply(to: request)
   }
 
   /// The link is up: asks the peripheral to pair.
@@ -65,17 +65,17 @@ extension Bluetoothd {
     switch fault {
     case .drop: return hangUp(index, at: now)
     case .silence: return expect(.hangsUp, of: index, after: Self.timeout, at: now)
-    case nil: break
+    case .error, nil: break
     }
     guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
     guard peripherals[index].security.passkey != nil else { return completePairing(index) }
-    schedule.add(.passkeyMissing(peripheral: index, pairing.call), at: now + Self.timeout)
-    emit(.askPasskey(agent: agent, of: pairing.client, device: device.path, for: pairing.call))
+    schedule.add(.passkeyMissing(peripheral: index, pairing), at: now + Self.timeout)
+    emit(.askPasskey(agent: agent, of: pairing.client, device: device.path, for: pairing))
   }
 
   /// The agent's answer; nil: it refuses.
-  mutating func passkeyEntered(_ passkey: Int?, for call: CallID, at now: Moment) {
-    guard let index = devices.first(where: { $0.value.pairing?.call == call })?.key else { return }
+  mutating func passkeyEntered(_ passkey: Int?, for call: DBusCall, at now: Moment) {
+    guard let index = devices.first(where: { $0.value.pairing == call })?.key else { return }
     switch passkey {
     case nil: endPairing(index, .failure(.authenticationFailed))
     case peripherals[index].security.passkey: completePairing(index)
@@ -83,8 +83,8 @@ extension Bluetoothd {
     }
   }
 
-  mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: Moment) {
-    if devices[index]?.pairing?.call == call, !bonds.contains(index) { hangUp(index, at: now) }
+  mutating func endPasskey(_ index: DeviceKey, _ call: DBusCall, at now: Moment) {
+    if devices[index]?.pairing == call, !bonds.contains(index) { hangUp(index, at: now) }
   }
 
   private mutating func refusePairing(_ index: DeviceKey, at now: Moment) {
@@ -101,17 +101,14 @@ extension Bluetoothd {
       change(device: index, [("Address", .string(identity))])
     }
     change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
-    if devices[index]?.isUsable == true { endPairing(index, .success(())) }
+    if devices[index]?.isUsable == true { endPairing(index, .success([])) }
   }
 
   /// Answers the call of Pair.
-  mutating func endPairing(_ index: DeviceKey, _ result: Result<Void, BluetoothdError>) {
+  mutating func endPairing(_ index: DeviceKey, _ answer: DBusAnswer) {
     guard let pairing = devices[index]?.pairing else { return }
     devices[index]?.pairing = nil
-    switch result {
-    case .success: emit(.reply(pairing.call, []))
-    case .failure(let error): emit(.refuse(pairing.call, error))
-    }
+    emit(.answer(pairing, answer))
   }
 
   /// Whether the link ends at once, as the peripheral has lost its part of the bond.

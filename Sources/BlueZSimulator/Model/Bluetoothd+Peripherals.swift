@@ -40,12 +40,6 @@ extension Bluetoothd {
     startConnects(at: now)
   }
 
-  /// Sets the period, as another program would.
-  mutating func setPeriod(_ index: Int, _ period: UInt16, at now: Moment) {
-    let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
-    _ = peripherals[index].values.microBit?.writePeriod(bytes, at: now)
-  }
-
   /// Sets a value and notifies subscribers: with a sensor's next sample, else at once.
   /// - Returns: whether the value is possible.
   mutating func setValue(

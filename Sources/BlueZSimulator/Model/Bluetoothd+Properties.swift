@@ -3,7 +3,7 @@ import DBus
 
 /// org.freedesktop.DBus.Properties.
 extension Bluetoothd {
-  mutating func propertyCall(_ request: Request, at now: Moment) throws(BluetoothdError) {
+  mutating func propertyCall(_ request: DBusCall, at now: Moment) throws(DBusError) {
     let names = request.arguments.prefix(2).compactMap(\.text)
     switch request.member {
     case "Get":
@@ -11,10 +11,10 @@ extension Bluetoothd {
       guard let value = list.first(where: { $0.name == names[1] })?.value else {
         throw .noSuchProperty(names[1])
       }
-      emit(.reply(request.id, [.variant(value)]))
+      reply(to: request, .variant(value))
     case "GetAll":
       guard let list = tree.properties(request.path, names[0]) else { throw .noSuchInterface(names[0]) }
-      emit(.reply(request.id, [ObjectTree.dictionary(of: list)]))
+      reply(to: request, ObjectTree.dictionary(of: list))
     case "Set":
       try set(request, interface: names[0], name: names[1], to: request.arguments[2].unwrapped, at: now)
     default: break
@@ -31,18 +31,18 @@ extension Bluetoothd {
   ]
 
   private mutating func set(
-    _ request: Request, interface: String, name: String, to value: DBusValue,
+    _ request: DBusCall, interface: String, name: String, to value: DBusValue,
     at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
     guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
     let powers = interface == BlueZName.adapter && name == "Powered"
     guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
     guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
     if powers, let on = value.bool, case .adapter(let number) = tree.role(of: request.path) {
-      return setPowered(number, on, for: request.id, at: now)
+      return setPowered(number, on, for: request, at: now)
     }
-    emit(.reply(request.id, []))
+    reply(to: request)
     if property.value != value { emit(tree.set(request.path, interface, [(name, value)])) }
   }
 }

@@ -38,18 +38,12 @@ extension Bluetoothd {
           tree.add(
             path, .characteristic(index, characteristic.handle), under: servicePath,
             Describe.characteristic(characteristic, of: servicePath)))
-        let configuration = characteristic.configuration.map {
-          (handle: $0, uuid: "00002902-0000-1000-8000-00805f9b34fb")
-        }
-        let descriptors =
-          (configuration.map { [$0] } ?? [])
-          + characteristic.descriptors.map { (handle: $0.handle, uuid: $0.uuid.description) }
-        for descriptor in descriptors {
+        for descriptor in characteristic.descriptors {
           emit(
             tree.add(
               "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
               .descriptor(index, descriptor.handle), under: path,
-              Describe.descriptor(descriptor.uuid, of: path)))
+              Describe.descriptor(descriptor, of: path)))
         }
       }
     }
@@ -65,9 +59,6 @@ extension Bluetoothd {
       for handle in service.characteristics.map(\.handle) {
         if let channel = device.subscriptions[handle]?.channel { emit(.hangUp(channel)) }
         devices[index]?.subscriptions[handle] = nil
-        for operation in device.operations where operation.handle == handle {
-          for call in operation.calls { emit(.abandon(call)) }
-        }
         devices[index]?.operations.removeAll { $0.handle == handle }
       }
       emit(tree.remove(Self.servicePath(device.path, service.handle)))

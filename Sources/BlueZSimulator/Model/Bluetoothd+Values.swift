@@ -5,25 +5,25 @@ import Peripherals
 /// Reads and writes.
 extension Bluetoothd {
   mutating func read(
-    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let offset = try Self.offset(request.arguments[0])
     for (position, operation) in device.operations.enumerated() {
       if case .read(characteristic.handle, let calls, offset: offset) = operation {
-        let joined = Device.Operation.read(characteristic.handle, calls + [request.id], offset: offset)
+        let joined = Device.Operation.read(characteristic.handle, calls + [request], offset: offset)
         devices[index]?.operations[position] = joined
         return
       }
     }
-    perform(.read(characteristic.handle, [request.id], offset: offset), index, at: now)
+    perform(.read(characteristic.handle, [request], offset: offset), index, at: now)
   }
 
   mutating func write(
-    _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let isBusy = device.operations.contains { operation in
       if case .write(characteristic.handle, _, _, offset: _) = operation { true } else { false }
@@ -38,14 +38,14 @@ extension Bluetoothd {
       // The command is sent even if only "write" is supported; then the peripheral ignores it.
       let isReceived = peripherals[index].radio.inRange && !demandsPairing(index, characteristic.handle)
       if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic, at: now) }
-      emit(.reply(request.id, []))
+      reply(to: request)
     case nil, "request", "reliable":
-      perform(.write(characteristic.handle, bytes, request.id, offset: offset), index, at: now)
+      perform(.write(characteristic.handle, bytes, request, offset: offset), index, at: now)
     default: throw .notSupported
     }
   }
 
-  private static func offset(_ options: DBusValue) throws(BluetoothdError) -> Int {
+  private static func offset(_ options: DBusValue) throws(DBusError) -> Int {
     switch options.map?["offset"] {
     case nil: 0
     case .uint16(let offset): Int(offset)
@@ -53,7 +53,7 @@ extension Bluetoothd {
     }
   }
 
-  private static func text(_ options: DBusValue, _ key: String) throws(BluetoothdError) -> String? {
+  private static func text(_ options: DBusValue, _ key: String) throws(DBusError) -> String? {
     switch options.map?[key] {
     case nil: nil
     case .string(let text): text
@@ -91,7 +91,7 @@ extension Bluetoothd {
 
   private mutating func nextSubscriptionFault(
     _ operation: Device.Operation, _ index: DeviceKey
-  ) -> SubscriptionFault.Kind? {
+  ) -> LinkFault? {
     switch operation {
     case .read, .write: return nil
     case .subscribe, .acquire: break
@@ -99,11 +99,11 @@ extension Bluetoothd {
     guard var fault = peripherals[index].subscriptionFault else { return nil }
     fault.count -= 1
     peripherals[index].subscriptionFault = fault.count > 0 ? fault : nil
-    return fault.kind
+    return fault.fault
   }
 
   private mutating func apply(
-    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: DeviceKey,
+    _ fault: LinkFault, _ operation: Device.Operation, _ index: DeviceKey,
     at now: Moment
   ) {
     switch fault {
@@ -128,30 +128,31 @@ extension Bluetoothd {
   }
 
   /// The peripheral has rejected the request, or its link has ended.
-  mutating func fail(_ operation: Device.Operation, _ error: BluetoothdError, _ index: DeviceKey) {
+  mutating func fail(_ operation: Device.Operation, _ error: DBusError, _ index: DeviceKey) {
     switch operation {
-    case .read, .write: for call in operation.calls { emit(.refuse(call, error)) }
+    case .read(_, let calls, _): for call in calls { refuse(call, error) }
+    case .write(_, _, let call, _): refuse(call, error)
     case .subscribe(let handle, let subscribers): refuse(subscribers, error, index, handle)
-    case .acquire(let handle, let call): leaveStuck(call, index, handle)
+    case .acquire(let handle, _): leaveStuck(index, handle)
     }
   }
 
   private mutating func complete(_ operation: Device.Operation, _ index: DeviceKey, at now: Moment) {
     switch operation {
     case .read(let handle, let calls, let offset):
-      do throws(BluetoothdError) {
+      do throws(DBusError) {
         let bytes = try content(of: handle, index, from: offset, at: now)
         change(characteristic: handle, of: index, "Value", .bytes(bytes))
-        for call in calls { emit(.reply(call, [.bytes(bytes)])) }
+        for call in calls { reply(to: call, .bytes(bytes)) }
       } catch {
-        for call in calls { emit(.refuse(call, error)) }
+        for call in calls { refuse(call, error) }
       }
     case .write(let handle, let bytes, let call, let offset):
-      do throws(BluetoothdError) {
+      do throws(DBusError) {
         try accept(bytes, offset: offset, handle, index, at: now)
-        emit(.reply(call, []))
+        reply(to: call)
       } catch {
-        emit(.refuse(call, error))
+        refuse(call, error)
       }
     case .subscribe(let handle, let subscribers): subscribed(subscribers, index, handle, at: now)
     case .acquire(let handle, let call): acquired(call, index, handle, at: now)
@@ -161,7 +162,7 @@ extension Bluetoothd {
   /// The peripheral's response to a read.
   private func content(
     of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: Moment
-  ) throws(BluetoothdError) -> [UInt8] {
+  ) throws(DBusError) -> [UInt8] {
     let peripheral = peripherals[index]
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
       throw .readNotPermitted
@@ -174,7 +175,7 @@ extension Bluetoothd {
   /// The peripheral's response to a write.
   private mutating func accept(
     _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: Moment
-  ) throws(BluetoothdError) {
+  ) throws(DBusError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
     if offset > 0 { throw .invalidOffset }

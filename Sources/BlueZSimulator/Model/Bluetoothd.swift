@@ -21,7 +21,7 @@ struct Bluetoothd: Sendable {
     /// A sensor takes a sample for subscribers, or a generator sets the next value.
     case values(peripheral: Int)
     /// The passkey for a call of Pair was not entered in time.
-    case passkeyMissing(peripheral: DeviceKey, CallID)
+    indirect case passkeyMissing(peripheral: DeviceKey, DBusCall)
     /// A temporary device may have expired.
     case expires(peripheral: DeviceKey)
     /// A micro:bit has started after a reset.
@@ -124,11 +124,11 @@ struct Bluetoothd: Sendable {
   }
 
   /// Handles a method call.
-  mutating func handle(_ request: Request, at now: Moment) {
-    do throws(BluetoothdError) {
+  mutating func handle(_ request: DBusCall, at now: Moment) {
+    do throws(DBusError) {
       try dispatch(request, at: now)
     } catch {
-      emit(.refuse(request.id, error))
+      refuse(request, error)
     }
   }
 
@@ -152,6 +152,12 @@ struct Bluetoothd: Sendable {
 
   mutating func emit(_ effect: Effect) { out.append(effect) }
 
+  mutating func reply(to call: DBusCall, _ arguments: DBusValue...) {
+    emit(.answer(call, .success(arguments)))
+  }
+
+  mutating func refuse(_ call: DBusCall, _ error: DBusError) { emit(.answer(call, .failure(error))) }
+
   mutating func emit(_ signal: DBusSignal) { out.append(.signal(signal)) }
 
   mutating func emit(_ signals: [DBusSignal]) { out += signals.map(Effect.signal) }
@@ -169,11 +175,11 @@ struct Bluetoothd: Sendable {
     return lastNumber
   }
 
-  mutating func change(adapter number: Int, _ changes: [(String, DBusValue?)]) {
+  mutating func change(adapter number: Int, _ changes: [ObjectTree.Property]) {
     emit(tree.set(adapters[number].path, BlueZName.adapter, changes))
   }
 
-  mutating func change(device index: DeviceKey, _ changes: [(String, DBusValue?)]) {
+  mutating func change(device index: DeviceKey, _ changes: [ObjectTree.Property]) {
     guard let device = devices[index] else { return }
     emit(tree.set(device.path, BlueZName.device, changes))
   }

@@ -24,29 +24,30 @@ enum Describe {
       Interface(
         BlueZName.adapter,
         [
-          Property("Address", .string("02:00:5E:00:53:0\(adapter.number + 1)")),
-          Property("AddressType", .string("public")),
-          Property("Name", .string("BlueZ 5.66")),
-          Property("Alias", .string("BlueZ 5.66")),
-          Property("Class", .uint32(0)),
-          Property("Powered", .boolean(powered)),
-          Property("Discoverable", .boolean(false)),
-          Property("DiscoverableTimeout", .uint32(180)),
-          Property("Pairable", .boolean(false)),
-          Property("PairableTimeout", .uint32(0)),
-          Property("Discovering", .boolean(false)),
-          Property("UUIDs", adapterUUIDs),
-          Property("Modalias", .string("usb:v1D6Bp0246d0542")),
-          Property("Roles", .strings(adapter.hasLE ? ["central", "peripheral"] : [])),
+          ("Address", .string("02:00:5E:00:53:0\(adapter.number + 1)")),
+          ("AddressType", .string("public")),
+          ("Name", .string("BlueZ 5.66")),
+          ("Alias", .string("BlueZ 5.66")),
+          ("Class", .uint32(0)),
+          ("Powered", .boolean(powered)),
+          ("Discoverable", .boolean(false)),
+          ("DiscoverableTimeout", .uint32(180)),
+          ("Pairable", .boolean(false)),
+          ("PairableTimeout", .uint32(0)),
+          ("Discovering", .boolean(false)),
+          ("UUIDs", adapterUUIDs),
+          ("Modalias", .string("usb:v1D6Bp0246d0542")),
+          ("Roles", .strings(adapter.hasLE ? ["central", "peripheral"] : [])),
         ]),
       properties,
       Interface(BlueZName.gattManager),
       Interface(
         BlueZName.media,
         [
-          Property(
+          (
             "SupportedUUIDs",
-            .strings(["0000110a-0000-1000-8000-00805f9b34fb", "0000110b-0000-1000-8000-00805f9b34fb"]))
+            .strings(["0000110a-0000-1000-8000-00805f9b34fb", "0000110b-0000-1000-8000-00805f9b34fb"])
+          )
         ]),
       Interface(BlueZName.network),
     ]
@@ -55,42 +56,37 @@ enum Describe {
   static let advertising = Interface(
     BlueZName.advertisingManager,
     [
-      Property("ActiveInstances", .byte(0)), Property("SupportedInstances", .byte(5)),
-      Property("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
+      ("ActiveInstances", .byte(0)), ("SupportedInstances", .byte(5)),
+      ("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
     ])
 
   static func device(
     _ peripheral: Peripheral, of adapter: String, rssi: Int16?, connected: Bool, bonded: Bool, uuids: [String]
   ) -> [Interface] {
-    [
-      introspectable,
-      Interface(
-        BlueZName.device,
-        [
-          Property("Address", .string(peripheral.address)),
-          Property("AddressType", .string("random")),
-          Property("Name", peripheral.name.isEmpty ? nil : .string(peripheral.name)),
-          Property("Alias", .string(peripheral.alias)),
-          Property("Paired", .boolean(bonded)),
-          Property("Bonded", .boolean(bonded)),
-          Property("Trusted", .boolean(false)),
-          Property("Blocked", .boolean(false)),
-          Property("LegacyPairing", .boolean(false)),
-          Property("RSSI", rssi.map(DBusValue.int16)),
-          Property("Connected", .boolean(connected)),
-          Property("UUIDs", .strings(uuids)),
-          Property("Adapter", .objectPath(adapter)),
-          Property("ServicesResolved", .boolean(false)),
-        ] + data(peripheral)),
-      properties,
+    let own: [Property] = [
+      ("Address", .string(peripheral.address)),
+      ("AddressType", .string("random")),
+      ("Name", peripheral.name.isEmpty ? nil : .string(peripheral.name)),
+      ("Alias", .string(peripheral.alias)),
+      ("Paired", .boolean(bonded)),
+      ("Bonded", .boolean(bonded)),
+      ("Trusted", .boolean(false)),
+      ("Blocked", .boolean(false)),
+      ("LegacyPairing", .boolean(false)),
+      ("RSSI", rssi.map(DBusValue.int16)),
+      ("Connected", .boolean(connected)),
+      ("UUIDs", .strings(uuids)),
+      ("Adapter", .objectPath(adapter)),
+      ("ServicesResolved", .boolean(false)),
     ]
+    return [introspectable, Interface(BlueZName.device, own + data(peripheral)), properties]
   }
 
   /// What a peripheral advertises.
   static func data(_ peripheral: Peripheral) -> [Property] {
     [
-      Property("ManufacturerData", data("q", peripheral.manufacturerData, DBusValue.uint16)),
-      Property("ServiceData", data("s", peripheral.serviceData, DBusValue.string)),
+      ("ManufacturerData", data("q", peripheral.manufacturerData, DBusValue.uint16)),
+      ("ServiceData", data("s", peripheral.serviceData, DBusValue.string)),
     ]
   }
 
@@ -109,10 +105,10 @@ enum Describe {
       Interface(
         BlueZName.gattService,
         [
-          Property("UUID", .string(service.uuid.description)),
-          Property("Device", .objectPath(device)),
-          Property("Primary", .boolean(true)),
-          Property("Includes", .array(of: "o", [])),
+          ("UUID", .string(service.uuid.description)),
+          ("Device", .objectPath(device)),
+          ("Primary", .boolean(true)),
+          ("Includes", .array(of: "o", [])),
         ]),
       properties,
     ]
@@ -121,31 +117,31 @@ enum Describe {
   static func characteristic(_ characteristic: GATTDatabase.Characteristic, of service: String)
     -> [Interface]
   {
-    var list = [
-      Property("UUID", .string(characteristic.uuid.description)),
-      Property("Service", .objectPath(service)),
+    var list: [Property] = [
+      ("UUID", .string(characteristic.uuid.description)),
+      ("Service", .objectPath(service)),
     ]
     let isCached = characteristic.content == .fixedAndCached
-    list.append(Property("Value", .bytes(isCached ? characteristic.value : [])))
+    list.append(("Value", .bytes(isCached ? characteristic.value : [])))
     if characteristic.notifies || characteristic.indicates {
-      list.append(Property("Notifying", .boolean(false)))
+      list.append(("Notifying", .boolean(false)))
     }
-    list.append(Property("Flags", .strings(characteristic.flagNames)))
-    if characteristic.takesCommands { list.append(Property("WriteAcquired", .boolean(false))) }
-    if characteristic.notifies { list.append(Property("NotifyAcquired", .boolean(false))) }
-    list.append(Property("MTU", .uint16(Bluetoothd.mtu)))
+    list.append(("Flags", .strings(characteristic.flagNames)))
+    if characteristic.takesCommands { list.append(("WriteAcquired", .boolean(false))) }
+    if characteristic.notifies { list.append(("NotifyAcquired", .boolean(false))) }
+    list.append(("MTU", .uint16(Bluetoothd.mtu)))
     return [introspectable, Interface(BlueZName.characteristic, list), properties]
   }
 
-  static func descriptor(_ uuid: String, of characteristic: String) -> [Interface] {
+  static func descriptor(_ descriptor: GATTDatabase.Descriptor, of characteristic: String) -> [Interface] {
     [
       introspectable,
       Interface(
         BlueZName.descriptor,
         [
-          Property("UUID", .string(uuid)),
-          Property("Characteristic", .objectPath(characteristic)),
-          Property("Value", .bytes([])),
+          ("UUID", .string(descriptor.uuid.description)),
+          ("Characteristic", .objectPath(characteristic)),
+          ("Value", .bytes([])),
         ]),
       properties,
     ]

@@ -1,4 +1,5 @@
 import EventLoop
+import DBus
 
 /// bluetoothd's state of a peripheral.
 struct Device: Sendable {
@@ -8,12 +9,12 @@ struct Device: Sendable {
     case none
     /// Connect was called. → linking when it advertises and the radio is free; none by time-out, Disconnect or power
     /// off
-    case waiting(CallID)
+    case waiting(DBusCall)
     /// The radio establishes the link. → linked; none as from waiting
-    case linking(CallID)
+    case linking(DBusCall)
     /// Connected is true, the features are being exchanged, Connect is not answered yet. → resolving; disconnecting by
     /// Disconnect; none when the link is lost
-    case linked(CallID)
+    case linked(DBusCall)
     /// Connect is answered; services are being discovered. → up; else as from linked
     case resolving
     /// Services are resolved. → disconnecting by Disconnect, none when the link is lost
@@ -24,17 +25,11 @@ struct Device: Sendable {
 
   struct Disconnecting: Sendable {
     /// The calls of Disconnect and RemoveDevice to answer.
-    var calls: [CallID] = []
+    var calls: [DBusCall] = []
     /// Whether RemoveDevice was called: the device is removed when the link has ended.
     var removes = false
     /// Whether the services were resolved when Disconnect was called.
     var resolved: Bool
-  }
-
-  /// A call of Pair in progress.
-  struct Pairing: Sendable {
-    let call: CallID
-    let client: String
   }
 
   /// The subscribers of a characteristic.
@@ -66,18 +61,18 @@ struct Device: Sendable {
   struct Subscriber: Sendable {
     let client: String
     /// The call to answer; nil if bluetoothd subscribes again on a new link.
-    let call: CallID?
+    let call: DBusCall?
   }
 
   /// An ATT request, queued or in progress.
   enum Operation: Sendable {
     /// Simultaneous reads of a characteristic share one request.
-    case read(UInt16, [CallID], offset: Int)
-    case write(UInt16, [UInt8], CallID, offset: Int)
+    case read(UInt16, [DBusCall], offset: Int)
+    case write(UInt16, [UInt8], DBusCall, offset: Int)
     /// The client configuration is written for callers of StartNotify.
     case subscribe(UInt16, [Subscriber])
     /// The client configuration is written for an AcquireNotify.
-    case acquire(UInt16, CallID)
+    case acquire(UInt16, DBusCall)
 
     /// The characteristic.
     var handle: UInt16 {
@@ -85,14 +80,6 @@ struct Device: Sendable {
       case .read(let handle, _, _), .write(let handle, _, _, _), .subscribe(let handle, _),
         .acquire(let handle, _):
         handle
-      }
-    }
-
-    var calls: [CallID] {
-      switch self {
-      case .read(_, let calls, _): calls
-      case .write(_, _, let call, _), .acquire(_, let call): [call]
-      case .subscribe(_, let subscribers): subscribers.compactMap(\.call)
       }
     }
   }
@@ -109,7 +96,8 @@ struct Device: Sendable {
   var discovered = false
   var subscriptions: [UInt16: Subscription] = [:]
   var operations: [Operation] = []
-  var pairing: Pairing?
+  /// The call of Pair in progress.
+  var pairing: DBusCall?
   /// The current attempt to connect, to tell events of an earlier one.
   var attempt: UInt64 = 0
 

@@ -15,7 +15,7 @@ struct DiscoveryFilter: Sendable {
   private(set) var hasStrength = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
-  init(_ options: DBusValue) throws(BluetoothdError) {
+  init(_ options: DBusValue) throws(DBusError) {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
     for entry in entries {
       let value = entry.value.unwrapped

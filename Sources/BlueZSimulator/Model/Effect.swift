@@ -1,24 +1,13 @@
 import DBus
 
-/// Identifies a method call.
-struct CallID: Hashable, Sendable {
-  let number: UInt64
-}
-
 /// Identifies a notification socket.
 struct ChannelID: Hashable, Sendable {
   let number: UInt64
 }
 
-/// A method call.
-struct Request: Sendable {
-  let id: CallID
+extension DBusCall {
   /// The caller's unique name.
-  let sender: String
-  let path: String
-  let interface: String
-  let member: String
-  let arguments: [DBusValue]
+  var client: String { sender ?? "" }
 
   var signature: String { arguments.map(\.signature).joined() }
 }
@@ -26,14 +15,12 @@ struct Request: Sendable {
 /// An effect to perform on the bus.
 enum Effect: Sendable {
   case signal(DBusSignal)
-  case reply(CallID, [DBusValue])
-  case refuse(CallID, BluetoothdError)
-  /// The call is never answered.
-  case abandon(CallID)
+  /// A call that the model forgets is never answered.
+  case answer(DBusCall, DBusAnswer)
   /// Create a socket pair, keep one end, and answer the call with the other and the MTU.
-  case open(ChannelID, for: CallID)
+  case open(ChannelID, for: DBusCall)
   /// Ask an agent for the passkey of a device, for a call of Pair.
-  case askPasskey(agent: String, of: String, device: String, for: CallID)
+  case askPasskey(agent: String, of: String, device: String, for: DBusCall)
   /// The signal of a notification: its bytes, the peripheral, and the handle of the characteristic.
   case notification(DBusSignal, [UInt8], peripheral: Int, handle: UInt16)
   /// A notification by a socket.

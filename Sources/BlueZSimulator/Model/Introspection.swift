@@ -19,11 +19,13 @@ extension ObjectTree {
   }
 
   /// Whether the object has the method, with arguments of these types.
-  func hasMethod(_ request: Request) -> Bool {
-    interfaces(of: request.path).contains { $0.name == request.interface }
-      && Self.methods[request.interface]?.contains {
-        $0.name == request.member && $0.takes.joined() == request.signature
-      } == true
+  func hasMethod(_ request: DBusCall) -> Bool {
+    guard let interface = interfaces(of: request.path).first(where: { $0.name == request.interface }) else {
+      return false
+    }
+    return Self.methods[interface.name]?.contains {
+      $0.name == request.member && $0.takes.joined() == request.signature
+    } == true
   }
 
   private static func document(_ interface: Interface) -> String {

@@ -2,16 +2,8 @@ import DBus
 
 /// bluetoothd's objects on the bus, with their properties. Pure: changes return the signals to send.
 struct ObjectTree: Sendable {
-  struct Property: Sendable {
-    let name: String
-    /// The value; nil while the property does not exist, as RSSI without discovery.
-    var value: DBusValue?
-
-    init(_ name: String, _ value: DBusValue?) {
-      self.name = name
-      self.value = value
-    }
-  }
+  /// The value is nil while the property does not exist, as RSSI without discovery.
+  typealias Property = (name: String, value: DBusValue?)
 
   struct Interface: Sendable {
     let name: String
@@ -114,7 +106,7 @@ struct ObjectTree: Sendable {
 
   /// Changes properties of an interface, with one signal.
   /// - Parameter changes: nil removes the property.
-  mutating func set(_ path: String, _ interface: String, _ changes: [(String, DBusValue?)]) -> DBusSignal {
+  mutating func set(_ path: String, _ interface: String, _ changes: [Property]) -> DBusSignal {
     if let at = nodes[path]?.interfaces.firstIndex(where: { $0.name == interface }) {
       for (name, value) in changes {
         let property = nodes[path]?.interfaces[at].properties.firstIndex { $0.name == name }

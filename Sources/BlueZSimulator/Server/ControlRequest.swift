@@ -6,79 +6,22 @@ import Peripherals
 
 /// A command of the control socket.
 struct ControlRequest: ConfigurationSection, Sendable {
+  /// `microbit-simulator --help` says what each does.
   enum Operation: String, CaseIterable, Sendable {
-    /// The state of every peripheral.
-    case list
-    /// The simulator's counters.
-    case counters
-    /// Sets the period to `v` ms, as another program would; without `v` only reports the state.
-    case period
-    /// Fixes the temperature at `v` °C; without `v` it varies again.
-    case temp
-    /// Sets a characteristic to the bytes `hex`, and notifies it; it is identified by `characteristic` (a UUID) and, if
-    /// necessary, `service` and `instance`, the index among those of the same UUID. Without `characteristic` it is the
-    /// temperature, and without `hex` the temperature varies again.
-    case value
-    /// Advertises the bytes `hex` as the data of `service`; without `hex`, none.
-    case advertise
-    /// Calls itself `name`: bluetoothd reads the name on a link.
-    case name
-    /// Adds the bytes `hex` to the data log, or clears it (`on`: false).
-    case log
-    /// The writes to a characteristic, identified as for `value`.
-    case writes
-    /// Offers the service `service` (`on`), or removes it; while connected, by Service Changed.
-    case serve
-    /// Stops notifications (`on`), or resumes them.
-    case silent
-    /// Goes out of range, and returns.
-    case vanish
-    case `return`
-    /// The peripheral ends the link.
-    case disconnect
-    /// The reset button.
-    case reset
-    /// The next `count` writes of the client configuration fail (`fault`): the link is dropped, there is the ATT error
-    /// `code`, or no answer and the link is dropped after `ms`. With `count` 0 no more writes fail.
-    case subscription
-    /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it
-    /// displays, or JustWorks. It refuses to pair unless it `pairs`. Its address is a private one if it has an `identity`, an
-    /// address. The next pairing fails by `fault`: the link is
-    /// dropped, or there is no answer. Without pairing, bluetoothd never answers a call, and removes the device object
-    /// after 30 s.
-    case pairing
-    /// Loses its bond.
-    case forget
-    /// Sets how well an adapter (`adapter`) receives the peripheral, to `v` dBm; without `v` it is out of its range.
-    case strength
-    /// Powers an adapter (`adapter`) on (`on`) or off.
-    case power
-    /// Adds (`on`) an adapter (`adapter`), which is then called `name`, or removes it.
-    case plug
-    /// The adapter (`adapter`) that is added next has Bluetooth LE (`on`), or not.
-    case le
-    /// Lets an adapter (`adapter`) scan (`on`), or makes the kernel refuse it, which StartDiscovery then shows.
-    case scan
-    /// Ends bluetoothd (`how`: `term` or `kill`) and starts it again after `ms`.
-    case restart
-    /// Acts on the receiver on USB and its senders (`action`), and reports their state. `press` is for sender `i`, or for
-    /// `all` within `ms`, whose order is the answer; `write` prints the bytes `hex`.
-    case radio
+    case list, counters, period, temp, value, advertise, name, log, writes, serve, silent, vanish, disconnect
+    case `return`, reset, subscription, pairing, forget, strength, power, plug, le, scan, restart, radio
   }
 
   enum RadioAction: String, CaseIterable, Sendable {
-    case press, reset, plug, unplug, write
+    case press, plug, unplug, write
   }
 
   enum Ending: String, CaseIterable, Sendable {
-    case term
-    case kill
+    case term, kill
   }
 
   enum Fault: String, CaseIterable, Sendable {
-    case drop
-    case error
-    case silence
+    case drop, error, silence
   }
 
   var op: Operation?
@@ -128,23 +71,28 @@ struct ControlRequest: ConfigurationSection, Sendable {
     ConfigurationKey("identity", \.identity, .optional(.address)),
   ]
 
-  /// The fault of writes of the client configuration; nil: none.
-  var subscriptionFault: SubscriptionFault? {
-    let kind: SubscriptionFault.Kind =
-      switch fault ?? .drop {
-      case .drop: .drop
-      case .error: .error(code.map { UInt8($0) } ?? 0x0E)
-      case .silence: .silence(.milliseconds(ms ?? 3000))
-      }
-    let count = count ?? 1
-    return count > 0 ? SubscriptionFault(kind: kind, count: count) : nil
+  /// How something is to fail; nil: it is not.
+  var linkFault: LinkFault? {
+    switch fault {
+    case .drop: .drop
+    case .error: .error(code.map { UInt8($0) } ?? 0x0E)
+    case .silence: .silence(.milliseconds(ms ?? 3000))
+    case nil: nil
+    }
   }
 
-  /// The characteristic identified by `service`, `characteristic` and `instance`; nil if there is none.
-  func characteristic(of database: GATTDatabase) -> GATTDatabase.Characteristic? {
-    characteristic.flatMap {
-      database.characteristic($0, instance: instance ?? 0, in: service)
-    }
+  /// The fault of writes of the client configuration; nil: none.
+  var subscriptionFault: SubscriptionFault? {
+    let count = count ?? 1
+    return count > 0 ? SubscriptionFault(fault: linkFault ?? .drop, count: count) : nil
+  }
+
+  /// The characteristic identified by `service`, `characteristic` and `instance`.
+  func characteristic(of database: GATTDatabase) throws(PeripheralError) -> GATTDatabase.Characteristic {
+    guard let characteristic,
+      let found = database.characteristic(characteristic, instance: instance ?? 0, in: service)
+    else { throw PeripheralError("no such characteristic") }
+    return found
   }
 }
 
@@ -162,12 +110,7 @@ extension Security {
     passkey = request.passkey
     pairs = request.pairs ?? true
     identity = request.identity?.description
-    fault =
-      switch request.fault {
-      case .drop: .drop
-      case .silence: .silence
-      case .error, nil: nil
-      }
+    fault = request.linkFault
   }
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Peripherals
 
 /// The times of each micro:bit's last notifications, in a memory-mapped file: recording one needs no system call, which
 /// would affect the measurement, and another program can read the file meanwhile.
@@ -11,7 +12,7 @@ final class NotificationTrace {
   private static let wordsEach = 1 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
 
-  init(path: String, microBits: Int) throws(SimulatorError) {
+  init(path: String, microBits: Int) throws(PeripheralError) {
     let size = max(1, microBits) * Self.wordsEach * MemoryLayout<UInt64>.stride
     let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard file >= 0 else { throw .file(at: path) }

@@ -39,7 +39,7 @@ import Peripherals
   private func plug() throws {
     guard terminal < 0 else { return }
     let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
-    guard terminal >= 0 else { throw SimulatorError.file(at: "/dev/ptmx") }
+    guard terminal >= 0 else { throw PeripheralError.file(at: "/dev/ptmx") }
     var (number, isLocked): (Int32, Int32) = (0, 0)
     // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2), whose macros Swift does not import.
     _ = ioctl(terminal, 0x4004_5431, &isLocked)
@@ -54,7 +54,7 @@ import Peripherals
     unlink(path)
     guard symlink("/dev/pts/\(number)", path) == 0 else {
       close(terminal)
-      throw SimulatorError.file(at: path)
+      throw PeripheralError.file(at: path)
     }
     self.terminal = terminal
   }
@@ -108,7 +108,6 @@ import Peripherals
     switch request.action {
     case .plug: try plug()
     case .unplug: stop()
-    case .reset: receiver.reset(index, at: now)
     case .press where request.all == true:
       // One after the other within this time, in any order.
       let order = names.indices.shuffled(using: &random)

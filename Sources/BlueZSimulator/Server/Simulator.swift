@@ -4,26 +4,10 @@ import Glibc
 import JSON
 import Peripherals
 
-/// Why the simulator cannot run.
-public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The bus could not be reached, or has ended, and why.
-  case noBus(String)
-  /// Another program owns org.bluez on the bus at this address.
-  case nameTaken(on: String)
-  /// A file could not be created: its path, and why.
-  case failed(String)
-
+extension PeripheralError {
   /// The file at `path` could not be created, for the reason in `errno`.
-  static func file(at path: String) -> SimulatorError {
-    .failed("\(path): \(String(cString: strerror(errno)))")
-  }
-
-  /// What to tell the user.
-  public var description: String {
-    switch self {
-    case .noBus(let reason), .failed(let reason): reason
-    case .nameTaken(let bus): "org.bluez is already owned by another program on \(bus)"
-    }
+  static func file(at path: String) -> PeripheralError {
+    PeripheralError("\(path): \(String(cString: strerror(errno)))")
   }
 }
 
@@ -32,8 +16,8 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
   private let address: String
   private var model: Bluetoothd
   private var connection: DBusConnection?
-  private var calls: [CallID: DBusCall] = [:]
-  private var lastCall: UInt64 = 0
+  /// How many calls were received.
+  private var calls = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer = DeadlineTimer()
   /// The signals of notifications that were sent: values recur, at thousands per second.
@@ -54,14 +38,14 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
   }
 
   /// Serves the bus at `address`; returns when `org.bluez` can be called.
-  /// - Throws: ``SimulatorError``.
+  /// - Throws: if the bus cannot be reached or has another `org.bluez`, or a file cannot be created.
   public static func start(_ options: SimulatorOptions, address: String) async throws -> Simulator {
     let simulator = try Simulator(options, address: address)
     try await simulator.connect()
     return simulator
   }
 
-  /// Waits until the bus has ended (``SimulatorError/noBus(_:)``) or ``stop()`` is called.
+  /// Waits until ``stop()`` is called; throws when the bus has ended.
   public func run() async throws { try await ended.value() }
 
   /// Leaves the bus.
@@ -84,17 +68,16 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
       try await connection.addMatch(["sender": DBusName.bus, "member": "NameOwnerChanged", "arg2": ""])
       guard try await connection.requestName(BlueZName.busName) else {
         connection.close()
-        throw SimulatorError.nameTaken(on: address)
+        throw PeripheralError("org.bluez is already owned by another program on \(address)")
       }
     } catch let error as DBusError {
-      throw SimulatorError.noBus("\(error)")
+      throw PeripheralError("\(error)")
     }
   }
 
   private func leaveBus() {
     connection?.close()
     connection = nil
-    calls.removeAll()
     for socket in sockets.values { socket.close() }
     sockets.removeAll()
   }
@@ -102,13 +85,8 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
   private func receive(_ event: DBusEvent) {
     switch event {
     case .call(let call):
-      lastCall += 1
-      let id = CallID(number: lastCall)
-      calls[id] = call
-      model.handle(
-        Request(
-          id: id, sender: call.sender ?? "", path: call.path, interface: call.interface ?? "",
-          member: call.member, arguments: call.arguments), at: .now)
+      calls += 1
+      model.handle(call, at: .now)
       performEffects()
     case .signal(let signal):
       guard let change = signal.ownerChange, change.owner == nil else { return }
@@ -116,7 +94,7 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
       performEffects()
     case .disconnected:
       connection = nil
-      ended.resume(.failure(SimulatorError.noBus("the bus has ended")))
+      ended.resume(.failure(PeripheralError("the bus has ended")))
     }
   }
 
@@ -137,17 +115,11 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
     case .signal(let signal):
       // Emitting fails only if the bus has ended, which ends the run.
       try? connection?.emit(signal)
-    case .reply(let id, let arguments):
-      guard let call = calls.removeValue(forKey: id) else { return }
-      try? connection?.reply(to: call, arguments)
-    case .refuse(let id, let error):
-      guard let call = calls.removeValue(forKey: id) else { return }
-      try? connection?.reply(to: call, error: error.name, error.text)
-    case .abandon(let id): calls[id] = nil
-    case .open(let channel, let id): open(channel, for: id)
+    case .answer(let call, let answer): try? connection?.reply(to: call, answer)
+    case .open(let channel, let call): open(channel, for: call)
     case .notification(let signal, let bytes, let peripheral, let handle):
       // Only what a sensor measures is traced.
-      if let trace, model.peripherals[peripheral].database.sensor(of: handle) != nil {
+      if let trace, model.peripherals[peripheral].database.characteristic(handle)?.content.isSampled == true {
         trace.sends(bytes, from: peripheral)
       }
       if let signal = prepared(signal, bytes) { try? connection?.emit(signal) }
@@ -159,7 +131,7 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
       crashes += 1
       end()
       // Restarted, as by the service manager.
-      loop.task { _ = await self.begin(after: .milliseconds(100)) }
+      loop.task { try? await self.begin(after: .milliseconds(100)) }
     }
   }
 
@@ -173,27 +145,26 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
     return new
   }
 
-  private func open(_ channel: ChannelID, for id: CallID) {
-    guard let call = calls.removeValue(forKey: id) else { return }
+  private func open(_ channel: ChannelID, for call: DBusCall) {
     let closed: @LoopActor () -> Void = { [weak self] in
       self?.model.channelClosed(channel)
       self?.performEffects()
     }
     guard let (socket, other) = NotifySocket.pair(onClose: closed) else {
       // Out of descriptors.
-      try? connection?.reply(to: call, error: BlueZName.Failure.failed, "Resource temporarily unavailable")
+      try? connection?.reply(to: call, .failure(.failed("Resource temporarily unavailable")))
       return closed()
     }
     sockets[channel] = socket
-    try? connection?.reply(to: call, [.fileDescriptor(other), .uint16(Bluetoothd.mtu)])
+    try? connection?.reply(to: call, .success([.fileDescriptor(other), .uint16(Bluetoothd.mtu)]))
   }
 
-  private func ask(_ agent: String, of client: String, about device: String, for id: CallID) {
+  private func ask(_ agent: String, of client: String, about device: String, for pairing: DBusCall) {
     let call = DBusCall(
       "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
     let answered: @LoopActor (DBusAnswer) -> Void = { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
-      self?.model.passkeyEntered(passkey, for: id, at: .now)
+      self?.model.passkeyEntered(passkey, for: pairing, at: .now)
       self?.performEffects()
     }
     connection?.call(call, timeout: .seconds(60), answered)
@@ -201,115 +172,136 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
 
   // MARK: Control
 
-  /// Performs a command of the control socket.
+  /// Carries out a command of the control socket.
   func control(_ request: ControlRequest) async -> JSONValue {
-    let now = Moment.now
-    guard let operation = request.op else { return .error("op is missing") }
+    do { return try await answer(to: request) } catch { return .error("\(error)") }
+  }
+
+  private func answer(to request: ControlRequest) async throws -> JSONValue {
+    let (now, on) = (Moment.now, request.on ?? true)
+    guard let operation = request.op else { throw PeripheralError("op is missing") }
     switch operation {
     case .list: return .array(model.peripherals.indices.map { model.state(of: $0, at: now) })
-    case .counters: return ["calls": .integer(Int(lastCall)), "crashes": .integer(crashes)]
-    case .power, .plug, .le, .scan:
-      let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
-      guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
-      switch operation {
-      case .power: model.setPowered(adapter, on, at: now)
-      case .plug where on: model.replug(adapter, as: request.name, at: now)
-      case .plug: model.unplug(adapter, at: now)
-      case .le: model.adapters[adapter].hasLE = on
-      default: model.adapters[adapter].refusesScans = !on
-      }
-      performEffects()
-      return .done
-    case .restart: return await restart(request)
+    case .counters: return ["calls": .integer(calls), "crashes": .integer(crashes)]
+    case .restart: return try await restart(request)
     case .radio:
-      guard let receiver else { return .error("no --radio") }
-      do { return try receiver.control(request) } catch { return .error("\(error)") }
+      guard let receiver else { throw PeripheralError("no --radio") }
+      return try receiver.control(request)
+
+    case .power: return try onAdapter(request) { $0.setPowered($1, on, at: now) }
+    case .plug where on: return try onAdapter(request) { $0.replug($1, as: request.name, at: now) }
+    case .plug: return try onAdapter(request) { $0.unplug($1, at: now) }
+    case .le: return try onAdapter(request) { $0.adapters[$1].hasLE = on }
+    case .scan: return try onAdapter(request) { $0.adapters[$1].refusesScans = !on }
+
+    case .period:
+      return try onDevices(request, mayBeAll: true) { model, index throws(PeripheralError) in
+        guard let value = request.v else { return }
+        guard let period = UInt16(exactly: value) else { throw PeripheralError("v: not a uint16") }
+        model.peripherals[index].values.microBit?.setPeriod(period, at: now)
+      }
+    case .subscription:
+      return try onDevices(request, mayBeAll: true) {
+        $0.peripherals[$1].subscriptionFault = request.subscriptionFault
+      }
+    case .pairing:
+      return try onDevices(request, mayBeAll: true) { $0.peripherals[$1].security.change(by: request) }
+    case .temp:
+      return try onDevices(request) { model, index throws(PeripheralError) in
+        let value = request.v.flatMap { Int8(exactly: $0) }
+        guard request.v == nil || value != nil else { throw PeripheralError("v: not an int8") }
+        model.peripherals[index].values.microBit?.fixedTemperature = value
+      }
+    case .value where request.characteristic == nil:
+      return try onDevices(request) { $0.peripherals[$1].values.microBit?.raw = request.bytes }
+    case .value:
+      return try onDevices(request) { model, index throws(PeripheralError) in
+        let characteristic = try request.characteristic(of: model.peripherals[index].database)
+        guard let bytes = request.bytes, model.setValue(index, characteristic, bytes, at: now) else {
+          throw PeripheralError("hex: not a valid value of this characteristic")
+        }
+      }
     case .writes:
-      let index = request.i ?? 0
-      guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-      guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
-        return .error("no such characteristic")
+      let peripheral = try peripheral(request.i ?? 0)
+      let characteristic = try request.characteristic(of: peripheral.database)
+      return (peripheral.writes[characteristic.handle] ?? Writes()).json
+    case .advertise:
+      guard let service = request.service else { throw PeripheralError("service is missing") }
+      return try onDevices(request) { $0.advertise($1, service.description, request.bytes, at: now) }
+    case .name:
+      guard let name = request.name else { throw PeripheralError("name is missing") }
+      return try onDevices(request) { $0.rename($1, to: name) }
+    case .log:
+      return try onDevices(request) {
+        if !on { $0.peripherals[$1].values.dataLog.clear() }
+        $0.peripherals[$1].values.dataLog.add(request.bytes ?? [])
       }
-      return (model.peripherals[index].writes[characteristic.handle] ?? Writes()).json
-    case .period, .subscription, .pairing, .temp, .value, .advertise, .name, .log, .serve, .silent, .vanish,
-      .return, .disconnect, .reset, .forget, .strength:
-      let isForAll = request.all == true && [.period, .subscription, .pairing].contains(operation)
-      let indices = isForAll ? Array(model.peripherals.indices) : [request.i ?? 0]
-      for index in indices {
-        guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-        if let error = control(operation, request, index, at: now) { return .error(error) }
+    case .serve:
+      return try onDevices(request) { model, index throws(PeripheralError) in
+        let services = model.peripherals[index].database.services
+        guard let service = services.first(where: { $0.uuid == request.service }) else {
+          throw PeripheralError("no such service: service")
+        }
+        model.serve(index, service.handle, on)
       }
-      let states = indices.map { model.state(of: $0, at: now) }
-      return isForAll ? .array(states) : states[0]
+    case .strength:
+      let adapter = try adapter(of: request)
+      return try onDevices(request) { $0.setStrength($1, request.v, of: adapter, at: now) }
+    case .silent: return try onDevices(request) { $0.peripherals[$1].radio.isSilent = on }
+    case .vanish: return try onDevices(request) { $0.vanish($1, at: now) }
+    case .return: return try onDevices(request) { $0.comeBack($1, at: now) }
+    case .disconnect: return try onDevices(request) { $0.hangUp($0.key(ofPeripheral: $1), at: now) }
+    case .reset: return try onDevices(request) { $0.reset($1, at: now) }
+    case .forget: return try onDevices(request) { $0.peripherals[$1].security.hasBond = false }
     }
   }
 
-  private func control(
-    _ operation: ControlRequest.Operation, _ request: ControlRequest, _ index: Int,
-    at now: Moment
-  ) -> String? {
-    defer { performEffects() }
-    switch operation {
-    case .temp:
-      let value = request.v.flatMap { Int8(exactly: $0) }
-      guard request.v == nil || value != nil else { return "v: not an int8" }
-      model.peripherals[index].values.microBit?.fixedTemperature = value
-    case .value:
-      guard request.characteristic != nil else {
-        model.peripherals[index].values.microBit?.raw = request.bytes
-        return nil
-      }
-      guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
-        return "no such characteristic"
-      }
-      guard let bytes = request.bytes, model.setValue(index, characteristic, bytes, at: now) else {
-        return "hex: not a valid value of this characteristic"
-      }
-    case .advertise:
-      guard let service = request.service else { return "service is missing" }
-      model.advertise(index, service.description, request.bytes, at: now)
-    case .name:
-      guard let name = request.name else { return "name is missing" }
-      model.rename(index, to: name)
-    case .log:
-      if request.on == false { model.peripherals[index].values.dataLog.clear() }
-      model.peripherals[index].values.dataLog.add(request.bytes ?? [])
-    case .serve:
-      let services = model.peripherals[index].database.services
-      guard let service = services.first(where: { $0.uuid == request.service }) else {
-        return "no such service: service"
-      }
-      model.serve(index, service.handle, request.on ?? true)
-    case .strength:
-      let adapter = request.adapter ?? 0
-      guard model.adapters.indices.contains(adapter) else { return "no adapter \(adapter)" }
-      model.setStrength(index, request.v, of: adapter, at: now)
-    case .silent: model.peripherals[index].radio.isSilent = request.on ?? true
-    case .vanish: model.vanish(index, at: now)
-    case .return: model.comeBack(index, at: now)
-    case .disconnect: model.hangUp(model.key(ofPeripheral: index), at: now)
-    case .reset: model.reset(index, at: now)
-    case .period:
-      guard let value = request.v else { return nil }
-      guard let period = UInt16(exactly: value) else { return "v: not a uint16" }
-      model.setPeriod(index, period, at: now)
-    case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
-    case .pairing: model.peripherals[index].security.change(by: request)
-    case .forget: model.peripherals[index].security.hasBond = false
-    case .writes, .list, .counters, .power, .plug, .le, .scan, .restart, .radio: break
+  private func adapter(of request: ControlRequest) throws(PeripheralError) -> Int {
+    let adapter = request.adapter ?? 0
+    guard model.adapters.indices.contains(adapter) else { throw PeripheralError("no adapter \(adapter)") }
+    return adapter
+  }
+
+  private func peripheral(_ index: Int) throws(PeripheralError) -> Peripheral {
+    guard model.peripherals.indices.contains(index) else { throw PeripheralError("no device \(index)") }
+    return model.peripherals[index]
+  }
+
+  private func onAdapter(
+    _ request: ControlRequest, _ change: (inout Bluetoothd, Int) -> Void
+  ) throws(PeripheralError) -> JSONValue {
+    change(&model, try adapter(of: request))
+    performEffects()
+    return .done
+  }
+
+  /// Changes the peripheral `i`, or all.
+  /// - Returns: their states.
+  private func onDevices(
+    _ request: ControlRequest, mayBeAll: Bool = false,
+    _ change: (inout Bluetoothd, Int) throws(PeripheralError) -> Void
+  ) throws(PeripheralError) -> JSONValue {
+    let isForAll = mayBeAll && request.all == true
+    let indices = isForAll ? Array(model.peripherals.indices) : [request.i ?? 0]
+    for index in indices {
+      _ = try peripheral(index)
+      try change(&model, index)
+      performEffects()
     }
-    return nil
+    let states = indices.map { model.state(of: $0, at: .now) }
+    return isForAll ? .array(states) : states[0]
   }
 
   /// Ends bluetoothd, by SIGTERM or SIGKILL, and starts it again.
-  private func restart(_ request: ControlRequest) async -> JSONValue {
-    guard connection != nil else { return .error("a restart is in progress") }
+  private func restart(_ request: ControlRequest) async throws -> JSONValue {
+    guard connection != nil else { throw PeripheralError("a restart is in progress") }
     if request.how != .kill {
       model.terminate(at: .now)
       performEffects()
     }
     end()
-    return await begin(after: .milliseconds(request.ms ?? 100))
+    try await begin(after: .milliseconds(request.ms ?? 100))
+    return .done
   }
 
   private func end() {
@@ -318,16 +310,15 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
     leaveBus()
   }
 
-  private func begin(after pause: Duration) async -> JSONValue {
+  private func begin(after pause: Duration) async throws {
     do {
       try await loop.sleep(for: pause)
       try await connect()
       model.restart(at: .now)
       performEffects()
-      return .done
     } catch {
       ended.resume(.failure(error))
-      return .error("\(error)")
+      throw error
     }
   }
 }

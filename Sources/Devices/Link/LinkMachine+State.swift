@@ -103,7 +103,7 @@ extension LinkMachine {
     case disconnectCompleted
 
     /// The link has ended.
-    case disconnected
+    case disconnected(reason: String?)
     /// An operation on the live link was not answered in time.
     case unresponsive
     /// The peripheral has removed what the profile requires, or bluetoothd has lost it: the next link shows which.

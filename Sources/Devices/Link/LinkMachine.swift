@@ -61,7 +61,7 @@ struct LinkMachine: Sendable {
       guard case .leaving(let delay) = state else { return [] }
       return delay.map { wait($0, seen) } ?? change(to: .idle)
 
-    case .disconnected: return disconnected(seen)
+    case .disconnected(let reason): return disconnected(because: reason, seen)
     case .unresponsive: return liveLinkFailed(.unresponsive)
     case .servicesLost: return liveLinkFailed(.servicesLost)
     case .unusable(let reason):
@@ -96,14 +96,6 @@ struct LinkMachine: Sendable {
     case .unpair: return unpair()
     case .stop: return change(to: .stopped)
     }
-  }
-
-  /// Why the link has ended; the central reports it after the end.
-  /// - Returns: whether that is news.
-  mutating func linkEnded(because reason: String) -> Bool {
-    guard lastError == .linkEnded(nil) else { return false }
-    lastError = .linkEnded(reason)
-    return true
   }
 
   // MARK: Range and time
@@ -160,16 +152,16 @@ struct LinkMachine: Sendable {
 
   // MARK: The end of the link
 
-  private mutating func disconnected(_ seen: Snapshot) -> [Action] {
+  private mutating func disconnected(because reason: String?, _ seen: Snapshot) -> [Action] {
     switch state {
     case .awaitingServices(_, let lacks):
       return trouble(.unsuitable(lacks: lacks)) + wait(longBackOff.next(), seen)
     case .subscribing:
-      lastError = lastError ?? .linkEnded(nil)
+      lastError = lastError ?? .linkEnded(reason)
       let isRefused = !seen.isPaired && failures.count(.ended) >= Self.mostEnded
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next(), seen)
     case .live:
-      lastError = .linkEnded(nil)
+      lastError = .linkEnded(reason)
       linkWasGood(until: seen.now)
       return wait(backOff.next(), seen)
     // The operation in progress reports the end of the link in `connecting` and `leaving`.

@@ -202,10 +202,9 @@ import Log
   func handle(_ event: CentralEvent, of id: PeripheralID) {
     guard id == peripheral else { return }
     switch event {
-    case .disconnected:
+    case .disconnected(_, let reason):
       resetLink()
-      feed(.disconnected)
-    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.sessionChanged() }
+      feed(.disconnected(reason: reason))
     case .unusable(_, let reason): feed(.unusable(reason))
     case .servicesChanged(_, let characteristics): servicesChanged(to: characteristics)
     case .state, .recovery, .seen, .lost: break

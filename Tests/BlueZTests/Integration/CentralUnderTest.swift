@@ -64,7 +64,7 @@ final class CentralUnderTest: Sendable {
 
   func disconnected(_ id: PeripheralID) async throws {
     _ = try await events.next("the end of a link") { event -> Bool? in
-      if case .disconnected(id) = event { true } else { nil }
+      if case .disconnected(id, _) = event { true } else { nil }
     }
   }
 

@@ -58,11 +58,11 @@ import TestSupport
   func answer(_ member: String, _ answer: @escaping Answer) { answers[member] = answer }
 
   func reply(_ call: DBusCall, _ arguments: DBusValue...) {
-    try? connection?.reply(to: call, arguments)
+    try? connection?.reply(to: call, .success(arguments))
   }
 
   func refuse(_ call: DBusCall, _ name: String, _ text: String) {
-    try? connection?.reply(to: call, error: name, text)
+    try? connection?.reply(to: call, .failure(.remote(name: name, message: text)))
   }
 
   func signal(_ events: BlueZEvent...) { for event in events { signal(event) } }

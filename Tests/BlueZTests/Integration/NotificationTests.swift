@@ -119,7 +119,7 @@ import Testing
 
     let results = Record<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) {
+      await faults.central.poll(temperature, every: { .milliseconds(1) }, subscribes: true) {
         results.append($0)
       }
     }
@@ -149,7 +149,7 @@ import Testing
     let temperature = try #require(try await faults.connect().temperature)
     let hasEnded = Record<Bool>()
     let polling = Task {
-      await faults.central.poll(temperature, every: .seconds(3600)) { _ in }
+      await faults.central.poll(temperature, every: { .seconds(3600) }, subscribes: false) { _ in }
       hasEnded.append(true)
     }
     defer { polling.cancel() }
@@ -166,7 +166,7 @@ import Testing
     let temperature = try #require(try await faults.connect().temperature)
     let results = Record<Result<[UInt8], CentralError>>()
     let polling = Task {
-      await faults.central.pollUntilSubscribed(temperature, every: { .milliseconds(1) }) {
+      await faults.central.poll(temperature, every: { .milliseconds(1) }, subscribes: true) {
         results.append($0)
       }
     }

@@ -140,9 +140,9 @@ import Testing
     let told = tested.events.elements.dropFirst(before).compactMap { event -> String? in
       switch event {
       case .state(let state): state.isOn ? "on" : "\(state)"
-      case .disconnected(id): "disconnected"
+      case .disconnected(id, _): "disconnected"
       case .lost(id): "lost"
-      case .recovery, .seen, .linkEnded, .disconnected, .servicesChanged, .unusable, .lost: nil
+      case .recovery, .seen, .disconnected, .servicesChanged, .unusable, .lost: nil
       }
     }
     // An orderly end signals the adapter first; a crash only the loss of the name.

@@ -13,7 +13,7 @@ import Testing
       let characteristic = Characteristic(
         uuid: BluetoothUUID(short: 1), service: BluetoothUUID(short: 2), flags: [], path: path, generation: 0,
         peripheral: PeripheralID(path: "/d"))
-      let exchange = Exchange(of: 2, on: characteristic) { _ in }
+      let exchange = Exchange(of: 2, on: characteristic, over: link) { _ in }
       link.begin(exchange)
       return exchange
     }
@@ -21,12 +21,12 @@ import Testing
     link.end { $0.path == "/d/1" }
     #expect(!link.hasUnanswered)
     let other = begin("/d/2")
-    link.receive(.success([]), to: 0, of: removed)
-    link.receive(.success([]), to: 1, of: removed)
+    removed.answer(0, .success([]))
+    removed.answer(1, .success([]))
     #expect(link.hasUnanswered)
-    link.receive(.success([]), to: 0, of: other)
+    other.answer(0, .success([]))
     #expect(link.hasUnanswered)
-    link.receive(.success([]), to: 1, of: other)
+    other.answer(1, .success([]))
     #expect(!link.hasUnanswered)
   }
 }

@@ -212,7 +212,7 @@ import Testing
     // The micro:bit hangs up: both in one signal.
     let ended = tree.apply(
       Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
-    #expect(ended == [.disconnected(device), .device(device)])
+    #expect(ended == [.disconnected(device, reason: nil), .device(device)])
     #expect(tree.devices[device]?.servicesResolved == false)
     // The objects stay, for the next link.
     #expect(tree.characteristics(of: Recorded.id).count == 2)
@@ -222,28 +222,30 @@ import Testing
     var tree = linked
     #expect(tree.apply(Recorded.device(["ServicesResolved": .boolean(false)])) == [.device(device)])
     #expect(
-      tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.disconnected(device), .device(device)])
+      tree.apply(Recorded.device(["Connected": .boolean(false)])) == [
+        .disconnected(device, reason: nil), .device(device),
+      ])
     // Reported again: not another disconnect.
     #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
   }
 
   /// bluetoothd 5.83 and newer send the reason at once, and `Connected` when they are idle.
-  @Test func theReasonOfAnEndFollowsTheEnd() {
+  @Test func theReasonOfAnEndIsPartOfIt() {
     let reason = BlueZEvent.linkEnded(path: device, reason: "x")
     let isDown = Recorded.device(["Connected": .boolean(false)])
     for end in [isDown, Recorded.deviceRemoved.last!] {
       var tree = linked
       #expect(tree.apply(reason) == [])
-      #expect(tree.apply(end).prefix(2) == [.disconnected(device), .linkEnded(device, reason: "x")])
+      #expect(tree.apply(end).first == .disconnected(device, reason: "x"))
       // Of a link that is known to have ended, or was never known.
-      #expect(tree.apply(reason) == [.linkEnded(device, reason: "x")])
+      #expect(tree.apply(reason) == [])
     }
     // It is that of one link: the next one may be up before bluetoothd is idle.
     for isSeen in [false, true] {
       var tree = linked
       for event in [reason] + (isSeen ? [isDown] : []) { _ = tree.apply(event) }
       _ = tree.apply(Recorded.device(["Connected": .boolean(true)]))
-      #expect(tree.apply(isDown) == [.disconnected(device), .device(device)])
+      #expect(tree.apply(isDown) == [.disconnected(device, reason: nil), .device(device)])
     }
   }
 
@@ -282,7 +284,7 @@ import Testing
     var changes: [Change] = []
     for event in Recorded.deviceRemoved { changes += tree.apply(event) }
     let characteristics = Array(repeating: Change.characteristics(device), count: 3)
-    #expect(changes == characteristics + [.disconnected(device), .deviceRemoved(device)])
+    #expect(changes == characteristics + [.disconnected(device, reason: nil), .deviceRemoved(device)])
     #expect(tree.devices.isEmpty)
     #expect(tree.characteristics(of: Recorded.id).isEmpty)
     // Reported twice, but removed once.
@@ -305,7 +307,8 @@ import Testing
     changes += tree.apply(Recorded.removed(adapter, "org.bluez.Adapter1"))
     #expect(
       changes == [
-        .disconnected(device), .device(device), .deviceRemoved(device), .adapter, .adapter, .addresses,
+        .disconnected(device, reason: nil), .device(device), .deviceRemoved(device), .adapter, .adapter,
+        .addresses,
       ])
     #expect(tree.addresses == [:])
     #expect(tree.adapter == nil)
@@ -345,7 +348,8 @@ import Testing
 
   @Test func bluetoothdsEndIsTheEndOfEverything() {
     var tree = linked
-    #expect(tree.apply(.owner(nil)) == [.disconnected(device), .deviceRemoved(device), .adapter])
+    #expect(
+      tree.apply(.owner(nil)) == [.disconnected(device, reason: nil), .deviceRemoved(device), .adapter])
     #expect(tree.devices.isEmpty && tree.adapter == nil)
     #expect(tree.characteristics(of: Recorded.id).isEmpty)
     #expect(tree.apply(.owner(":1.8")) == [.adapter])

@@ -1,20 +1,13 @@
+import DBus
 import GATT
 
-/// An error reply: its D-Bus name and text, as recorded.
-struct BluetoothdError: Error, Sendable, Equatable {
-  let name: String
-  let text: String
-
-  private init(_ name: String, _ text: String) {
-    self.name = name
-    self.text = text
+/// bluetoothd's error replies: their D-Bus names and texts, as recorded.
+extension DBusError {
+  private static func bluez(_ name: String, _ text: String) -> DBusError {
+    .remote(name: "org.bluez.Error." + name, message: text)
   }
 
-  private static func bluez(_ name: String, _ text: String) -> BluetoothdError {
-    BluetoothdError("org.bluez.Error." + name, text)
-  }
-
-  static func failed(_ text: String) -> BluetoothdError { bluez("Failed", text) }
+  static func failed(_ text: String) -> DBusError { bluez("Failed", text) }
   static let notConnected = failed("Not connected")
   static let abortByLocal = failed("le-connection-abort-by-local")
   static let canceled = failed("br-connection-canceled")
@@ -36,7 +29,7 @@ struct BluetoothdError: Error, Sendable, Equatable {
   static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
 
   /// bluetoothd's mapping of ATT errors (`create_gatt_dbus_error` in its `src/gatt-client.c`).
-  static func attribute(_ code: UInt8) -> BluetoothdError {
+  static func attribute(_ code: UInt8) -> DBusError {
     switch code {
     case 0x02: readNotPermitted
     case 0x03: writeNotPermitted
@@ -49,25 +42,25 @@ struct BluetoothdError: Error, Sendable, Equatable {
     }
   }
 
-  private static func dbus(_ name: String, _ text: String) -> BluetoothdError {
-    BluetoothdError("org.freedesktop.DBus.Error." + name, text)
+  private static func dbus(_ name: String, _ text: String) -> DBusError {
+    .remote(name: "org.freedesktop.DBus.Error." + name, message: text)
   }
 
-  static func unknownObject(_ text: String) -> BluetoothdError { dbus("UnknownObject", text) }
-  static func unknownMethod(_ text: String) -> BluetoothdError { dbus("UnknownMethod", text) }
-  static func unknownProperty(_ name: String) -> BluetoothdError {
+  static func unknownObject(_ text: String) -> DBusError { dbus("UnknownObject", text) }
+  static func unknownMethod(_ text: String) -> DBusError { dbus("UnknownMethod", text) }
+  static func unknownProperty(_ name: String) -> DBusError {
     dbus("UnknownProperty", "No such property '\(name)'")
   }
-  static func noSuchInterface(_ name: String) -> BluetoothdError {
+  static func noSuchInterface(_ name: String) -> DBusError {
     dbus("InvalidArgs", "No such interface '\(name)'")
   }
-  static func noSuchProperty(_ name: String) -> BluetoothdError {
+  static func noSuchProperty(_ name: String) -> DBusError {
     dbus("InvalidArgs", "No such property '\(name)'")
   }
-  static func readOnly(_ name: String) -> BluetoothdError {
+  static func readOnly(_ name: String) -> DBusError {
     dbus("PropertyReadOnly", "Property '\(name)' is not writable")
   }
-  static func invalidSignature(_ name: String) -> BluetoothdError {
+  static func invalidSignature(_ name: String) -> DBusError {
     dbus("InvalidSignature", "Invalid signature for '\(name)'")
   }
 }
