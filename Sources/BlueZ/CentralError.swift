@@ -88,6 +88,15 @@ extension CentralError {
     }
   }
 
+  /// Whether other characteristics can be used nevertheless: an error that the end of the link has caused arrives as
+  /// ``disconnected``.
+  public var concernsOneCharacteristic: Bool {
+    switch self {
+    case .refused, .transient, .busy, .unlikely, .notifyAcquired: true
+    case .timedOut, .gone, .disconnected, .keyMissing, .cutShort, .unavailable: false
+    }
+  }
+
   /// See ``Central/isRefused(_:)``.
   static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
 }

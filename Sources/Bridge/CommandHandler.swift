@@ -116,11 +116,9 @@ import Store
   }
 
   /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
-  /// The engine's changes are stored first, so that a command that a crash interrupts is carried out again.
+  /// What it has changed is written before that or with it, so that a command that a crash interrupts is carried out again.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
-    guard message.retain else { return }
-    context.engine.storeChanges()
-    retained.handled(message, for: address)
+    if message.retain { retained.handled(message, for: address) }
   }
 
   private func execute(

@@ -23,8 +23,6 @@ struct AdapterChoice: Sendable {
     var offSince: Moment?
     /// bluetoothd has an object for the device.
     var isKnown = false
-    /// When bluetoothd removed that object last.
-    var lostAt: Moment?
     var isConnected = false
     /// The adapter has a bond with the device; kept for a while if the adapter goes.
     var isPaired = false
@@ -94,8 +92,6 @@ struct AdapterChoice: Sendable {
   /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
   /// for a connect, but keeps the last strength as long as it scans.
   static let signalLimit = Duration.seconds(60)
-  /// The time by which bluetoothd removes the devices of an adapter before the adapter itself.
-  private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
   private static let attemptPenalty = 10
   static let attemptLimit = Duration.seconds(300)
@@ -136,9 +132,8 @@ struct AdapterChoice: Sendable {
   }
 
   /// bluetoothd has removed the device from an adapter, which may be absent itself by now.
-  mutating func lost(by adapter: Int, at now: Moment) {
+  mutating func lost(by adapter: Int) {
     candidates[adapter].isKnown = false
-    candidates[adapter].lostAt = now
     candidates[adapter].outOfRange()
   }
 
@@ -148,14 +143,7 @@ struct AdapterChoice: Sendable {
     guard !isOn else { return }
     candidates[adapter].outOfRange()
     // An adapter that is plugged in again is off at first, and without its devices.
-    guard wasOn else { return }
-    candidates[adapter].offSince = now
-    // bluetoothd lost the device some time before the adapter went: another program has removed it, with its bond.
-    if let lostAt = candidates[adapter].lostAt, !candidates[adapter].isKnown,
-      lostAt.duration(to: now) >= Self.removal
-    {
-      candidates[adapter].isPaired = false
-    }
+    if wasOn { candidates[adapter].offSince = now }
   }
 
   /// A link has readings.
@@ -183,9 +171,9 @@ struct AdapterChoice: Sendable {
   /// There is no link: which adapter to use for the next one.
   ///
   /// - Parameters:
-  ///   - hasFreeLink: of each adapter, whether the device may use a link of it.
+  ///   - freeLinks: of each adapter, whether the device may use a link of it.
   ///   - startDeadline: until when adapters that are not on yet are waited for.
-  mutating func choose(hasFreeLink: [Bool], startDeadline: Moment? = nil, at now: Moment) -> Decision {
+  mutating func choose(freeLinks: [Bool], startDeadline: Moment? = nil, at now: Moment) -> Decision {
     let eligible = eligible(at: now)
     let reachable = eligible.filter { candidates[$0].isInRange || candidates[$0].isReceived(at: now) }
     if let linked = reachable.first(where: { candidates[$0].isConnected }) { return use(linked, at: now) }
@@ -207,7 +195,7 @@ struct AdapterChoice: Sendable {
       undecidedSince = undecidedSince ?? now
       return .wait(Self.grace - waited)
     }
-    let free = reachable.filter { hasFreeLink[$0] }
+    let free = reachable.filter { freeLinks[$0] }
     if free.isEmpty { return .full(reachable) }
     if let current, free.contains(current), candidates[current].attempts == 0,
       let movedAt, movedAt.duration(to: now) < Self.dwell

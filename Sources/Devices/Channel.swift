@@ -206,7 +206,7 @@ import Log
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
     case .success(let bytes): take(bytes)
-    case .failure(.timedOut): device.session.links?.feed(.unresponsive)
+    case .failure(.timedOut): device.session.linkSession?.feed(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
@@ -320,7 +320,7 @@ import Log
     if case .integer(let milliseconds) = reading.value,
       index == device.settings.adjustedProfile.alive?.period
     {
-      device.session.links?.feed(.period(.milliseconds(milliseconds)))
+      device.session.linkSession?.feed(.period(.milliseconds(milliseconds)))
     }
     for (observer, _) in device.observers { observer.reported(reading) }
   }

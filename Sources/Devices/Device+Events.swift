@@ -19,7 +19,7 @@ extension Device {
   }
 
   /// The peripheral has changed its services: the link offers these properties.
-  func servicesChanged(offered: Set<String>) {
+  func offerChanged(to offered: Set<String>) {
     learn(offered: offered, isNewLink: false)
     report(.description)
   }
@@ -51,7 +51,7 @@ extension Device {
     }
     // Device information is not awaited if an earlier link or run has read it.
     description.isInformationPending =
-      session.links?.services.hasInformation == true && !record.hasInformation
+      session.linkSession?.services.hasInformation == true && !record.hasInformation
     report(.availability)
   }
 

@@ -17,7 +17,8 @@ extension Device {
       // retained ones.
       let mayHaveCommands = before != .this && before != new
       for channel in channels {
-        channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
+        let desired = handover?.desired[channel.property.name] ?? nil
+        channel.writer?.handOver(desired, mayHaveCommands: mayHaveCommands)
       }
       revise(revision)
     }
@@ -33,12 +34,12 @@ extension Device {
         report(.description)
       }
     }
-    if isTakenOver { session.links?.handedOver(hasNewLink: hasNewLink) }
+    if isTakenOver { session.linkSession?.handedOver(hasNewLink: hasNewLink) }
   }
 
   private func copy(_ handover: Handover) {
     for channel in channels {
-      if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
+      if let desired = handover.desired[channel.property.name] { channel.writer?.copy(desired) }
     }
     revise(handover.revision, isDeleted: handover.isDeleted)
     context.store.change(address) { $0.isDisabledElsewhere = handover.isDisabled }

@@ -21,8 +21,8 @@ import Log
     of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// The values that the device's program names itself.
   private(set) lazy var values = DeviceValues(of: self)
-  /// Reads the data log; nil until that is asked for.
-  var dataLog: DataLog?
+  /// Reads the data log.
+  private(set) lazy var dataLog = DataLog(of: self)
   /// The sequence number of the last reading in this run.
   var sequence: UInt64 = 0
   /// When the last reading of this run came, or was heard once more.
@@ -94,7 +94,7 @@ import Log
 
   func taskEnded() {
     tasks -= 1
-    if tasks == 0 { session.links?.tasksEnded() }
+    if tasks == 0 { session.linkSession?.tasksEnded() }
   }
 
   // MARK: Observers
@@ -154,7 +154,7 @@ import Log
     let before = settings
     description.settings = new
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
-    if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
+    if new.pairing != before.pairing { session.linkSession?.setPairing(new.pairing) }
     if new.offlineAfter != before.offlineAfter { session.limitChanged() }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
     if let adapter = new.adapter, adapter != before.adapter, context.index(ofAdapter: adapter) == nil {
@@ -171,7 +171,7 @@ import Log
       }
     }
     if new.log && !before.log || new.pairing == .always && before.pairing != .always {
-      session.links?.becomesUsable()
+      session.linkSession?.becomesUsable()
     }
     values.settingsChanged()
     let offsets = Dictionary(

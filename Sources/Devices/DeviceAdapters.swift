@@ -31,7 +31,7 @@ import EventLoop
 
   func lost(by adapter: Int) {
     objects[adapter] = nil
-    choice.lost(by: adapter, at: .now)
+    choice.lost(by: adapter)
   }
 
   func adapterChanged(_ adapter: Int, isOn: Bool) { choice.adapterChanged(adapter, isOn: isOn, at: .now) }
@@ -55,13 +55,13 @@ import EventLoop
   /// Chooses the adapter for the next link.
   ///
   /// - Parameters:
-  ///   - hasFreeLink: of each adapter, whether the device may use a link of it.
+  ///   - freeLinks: of each adapter, whether the device may use a link of it.
   ///   - again: called when the decision was to wait, and the time is over.
   func choose(
-    hasFreeLink: [Bool], orWait again: @escaping @LoopActor () -> Void
+    freeLinks: [Bool], orWait again: @escaping @LoopActor () -> Void
   ) -> AdapterChoice.Decision {
     stopWaiting()
-    let decision = choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now)
+    let decision = choice.choose(freeLinks: freeLinks, startDeadline: context.startDeadline, at: .now)
     if case .wait(let delay) = decision { timer = loop.timer(after: delay, again) }
     return decision
   }

@@ -7,7 +7,7 @@ import Log
 @LoopActor final class DeviceContext {
   /// The gateway's adapters in the order of the configuration; at least one.
   var centrals: [Central] = []
-  let links: LinkScheduler
+  let scheduler: LinkScheduler
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
   let store: DeviceStore
@@ -30,8 +30,8 @@ import Log
   /// Called after button A of a device was pressed; nil: nobody waits for that.
   var pressed: ((BluetoothAddress) -> Void)?
 
-  init(links: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
-    self.links = links
+  init(scheduler: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
+    self.scheduler = scheduler
     self.bondLimit = bondLimit
     self.store = store
   }

@@ -93,8 +93,6 @@ extension Trouble {
     case .subscribeFailed(let reason):
       ("subscribe_failed", "cannot get its readings: \(reason)", reason, true)
     case .wantsPairing: ("wants_pairing", "no readings: it probably requires pairing", nil, true)
-    case .endsLinks:
-      ("ends_links", "its link ends whenever a value is read: it may require pairing", nil, true)
     case .pairingFailed(let reason): ("pairing_failed", "cannot pair: \(reason)", reason, false)
     case .bondLost(pairsAgain: true):
       ("bond_lost", "it has lost its pairing, as after a new program was flashed: pairing again", nil, false)
@@ -133,7 +131,7 @@ extension Trouble {
       profile.missingHint?.remedy
         ?? "compare \(lacks.services.isEmpty ? "the properties" : "\"requires\"") of the profile \(profile.name) with what it has: "
         + "microbit-gateway inspect \(device)"
-    case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
+    case .wantsPairing, .bondLost(pairsAgain: false):
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"

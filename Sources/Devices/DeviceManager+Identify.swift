@@ -17,7 +17,8 @@ extension DeviceManager {
     let displays = device.description.profile.displays.map { device.channels[$0] }
     guard !displays.isEmpty else {
       let remedy =
-        device.session.links == nil ? "it is only heard" : "led_text or led must be among its properties"
+        device.session.linkSession == nil
+        ? "it is only heard" : "led_text or led must be among its properties"
       throw RequestError(.invalid, "\(id) cannot show anything: \(remedy)")
     }
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
@@ -35,8 +36,8 @@ extension DeviceManager {
     await channel.writer?.turn.lock()
     defer { channel.writer?.turn.unlock() }
     do throws(CentralError) {
-      if let pictures = property.codec.pictures {
-        try await blink(pictures, characteristic, of: device)
+      if property.isPicture {
+        try await blink(characteristic, of: device)
         return (property.name, nil)
       }
       let text = device.description.shownName(longest: property.maxLength ?? 20)
@@ -47,13 +48,11 @@ extension DeviceManager {
     }
   }
 
-  private func blink(
-    _ pictures: (full: [UInt8], empty: [UInt8]), _ characteristic: Characteristic, of device: Device
-  ) async throws(CentralError) {
+  private func blink(_ characteristic: Characteristic, of device: Device) async throws(CentralError) {
     let central = device.session.central
     device.noteLEDs(try await central.read(characteristic))
     for _ in 0..<Self.blinks {
-      for picture in [pictures.full, pictures.empty] {
+      for picture in [Device.fullPicture, Device.emptyPicture] {
         try await central.send(picture, to: characteristic, withResponse: true)
         try? await loop.sleep(for: Self.blinkTime)
       }
@@ -82,10 +81,12 @@ extension Device {
   /// The property for pictures on the LEDs, if the link offers it.
   fileprivate var leds: Channel? {
     description.profile.displays.map { channels[$0] }
-      .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
+      .first { $0.characteristic != nil && $0.property.isPicture }
   }
 
-  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.resolution?.leds }
+  private var picture: Characteristic? {
+    leds?.characteristic ?? session.linkSession?.services.resolution?.leds
+  }
 
   /// - Parameter bytes: what the LEDs show before they are used; a second use at the same time does not replace it.
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
@@ -101,13 +102,16 @@ extension Device {
 
   /// The letter A: the micro:bit waits for a press of its button A.
   static let pressSign: [UInt8] = [0b01110, 0b10001, 0b11111, 0b10001, 0b10001]
+  /// All LEDs are on.
+  fileprivate static let fullPicture = [UInt8](repeating: 0b11111, count: 5)
+  fileprivate static let emptyPicture = [UInt8](repeating: 0, count: 5)
 
   /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as
   /// after a text, restores them.
   func updateLEDs() {
     guard
       record.leds != nil
-        || context.links.awaitsPress(self) && session.links?.services.resolution?.leds != nil,
+        || context.scheduler.awaitsPress(self) && session.linkSession?.services.resolution?.leds != nil,
       picture != nil
     else { return }
     task { [self] central in await updateLEDs(on: central, mayShowSign: true) }
@@ -127,13 +131,11 @@ extension Device {
     await turn.lock()
     defer { turn.unlock() }
     guard let picture, let shown = try? await central.read(picture) else { return }
-    if mayShowSign, context.links.awaitsPress(self) {
+    if mayShowSign, context.scheduler.awaitsPress(self) {
       guard shown != Self.pressSign else { return }
       noteLEDs(shown)
       try? await central.send(Self.pressSign, to: picture, withResponse: true)
-    } else if let pictures = (leds?.property ?? .microbitLEDMatrix).codec.pictures,
-      [pictures.full, pictures.empty, Self.pressSign].contains(shown)
-    {
+    } else if [Self.fullPicture, Self.emptyPicture, Self.pressSign].contains(shown) {
       try? await restoreLEDs(on: central)
     } else {
       context.store.change(address) { $0.leds = nil }
@@ -157,23 +159,15 @@ extension Profile {
     ["led_text", "led"].compactMap { name in
       properties.firstIndex { property in
         property.name == name && property.isWritable
-          && (property.codec == .utf8 || property.isReadable && property.codec.pictures != nil)
+          && (property.codec == .utf8 || property.isReadable && property.isPicture)
       }
     }
   }
 }
 
-extension Codec {
-  /// The pictures with all dots and with none; nil if the codec is not for pictures.
-  fileprivate var pictures: (full: [UInt8], empty: [UInt8])? {
-    guard case .scalar(let scalar) = description, scalar.type == .bits else { return nil }
-    func picture(_ dot: String) -> [UInt8]? {
-      let row = String(repeating: dot, count: scalar.columns)
-      return try? encode(.text(Array(repeating: row, count: scalar.rows).joined(separator: "/")))
-    }
-    guard let full = picture("#"), let empty = picture(".") else { return nil }
-    return (full, empty)
-  }
+extension Property {
+  /// Whether its values are pictures on the LEDs of a micro:bit.
+  fileprivate var isPicture: Bool { characteristic == Property.microbitLEDMatrix.characteristic }
 }
 
 extension DeviceDescription {

@@ -101,14 +101,10 @@ extension DeviceManager {
         else { return nil }
         return (known(seen), central)
       }
-      if let best = found.max(by: { Self.rank($0.peripheral) < Self.rank($1.peripheral) }) { return best }
+      if let best = found.max(by: { $0.peripheral.rank < $1.peripheral.rank }) { return best }
       guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }
       try? await loop.sleep(for: .milliseconds(100))
     }
-  }
-
-  private static func rank(_ peripheral: Peripheral) -> (Int, Int, Int) {
-    (peripheral.isConnected ? 1 : 0, peripheral.isPaired ? 1 : 0, peripheral.rssi ?? -128)
   }
 
   /// Connects to a peripheral, unless it is connected, and reads what can be read; with a profile whose devices are only heard,
@@ -143,7 +139,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics, used)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { context.links.hasLink($0.device) && $0.central === central } ?? false
+    let isUsed = session.map { context.scheduler.hasLink($0.device) && $0.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
@@ -244,15 +240,5 @@ extension Inspection.Item {
     guard let descriptor else { return self.value = value }
     let index = descriptors.firstIndex { $0.uuid == descriptor.uuid && $0.value == nil }
     if let index { descriptors[index].value = value }
-  }
-}
-
-extension CentralError {
-  /// Whether other characteristics can be read nevertheless.
-  fileprivate var concernsOneCharacteristic: Bool {
-    switch self {
-    case .refused, .transient, .busy, .unlikely, .notifyAcquired: true
-    case .timedOut, .gone, .disconnected, .keyMissing, .cutShort, .unavailable: false
-    }
   }
 }

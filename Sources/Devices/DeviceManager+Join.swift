@@ -27,15 +27,13 @@ extension DeviceManager {
   ///   - seconds: 0: no longer.
   ///   - device: the only one, also if it was removed; nil: all.
   package func permitJoin(seconds: Int, device: BluetoothAddress?) {
-    joinTimer?.cancel()
-    joinTimer = nil
+    let time = Duration.seconds(seconds)
+    joinTimer.set(seconds > 0 ? .now + time : nil) { [weak self] in
+      self?.permitJoin(seconds: 0, device: nil)
+    }
     permitJoin = nil
     if seconds > 0 {
-      let time = Duration.seconds(seconds)
       permitJoin = PermitJoin(end: ClockTime(.now + time, at: .now + time), device: device)
-      joinTimer = loop.timer(after: time) { [weak self] in
-        self?.permitJoin(seconds: 0, device: nil)
-      }
       registry.ignored = [:]
       replayPeripherals()
     }

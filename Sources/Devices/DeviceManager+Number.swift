@@ -48,15 +48,14 @@ extension DeviceManager {
     awaitNext()
     if isNew == (seconds > 0) {
       context.pressed = seconds > 0 ? { [weak self] in self?.pressed($0) } : nil
-      context.links.setNumbering(seconds > 0)
+      context.scheduler.setNumbering(seconds > 0)
     }
     engineChanged()
   }
 
   private func awaitNext() {
-    numberTimer?.cancel()
-    numberTimer = numbering.map { numbering in
-      loop.timer(after: .seconds(numbering.patience)) { [weak self] in self?.permitNumbering(seconds: 0) }
+    numberTimer.set(numbering.map { .now + .seconds($0.patience) }) { [weak self] in
+      self?.permitNumbering(seconds: 0)
     }
   }
 
@@ -91,7 +90,7 @@ extension DeviceManager {
     self.numbering?.problem = nil
     awaitNext()
     guard let device = registry.byAddress[device.address] else { return }
-    context.links.wasNumbered(device)
+    context.scheduler.wasNumbered(device)
     show(number, on: device)
     engineChanged()
   }
@@ -138,13 +137,13 @@ extension DeviceManager {
   /// What a front end shows of the numbering; nil: there is none.
   package var numberingJSON: JSONValue? {
     guard let numbering else { return nil }
-    let waiting = registry.all.filter { $0.isLive && context.links.awaitsPress($0) }
+    let waiting = registry.all.filter { $0.isLive && context.scheduler.awaitsPress($0) }
     return [
       "prefix": .string(numbering.prefix), "next": .integer(numbering.next),
       "given": .array(
         numbering.given.compactMap { registry.byAddress[$0.address]?.id.description }.map(JSONValue.string)),
       "waiting": .integer(waiting.count),
-      "without_leds": .integer(waiting.count { $0.session.links?.services.resolution?.leds == nil }),
+      "without_leds": .integer(waiting.count { $0.session.linkSession?.services.resolution?.leds == nil }),
       "problem": numbering.problem.map(JSONValue.string),
     ]
   }

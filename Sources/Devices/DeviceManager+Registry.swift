@@ -154,31 +154,35 @@ extension DeviceManager {
   /// The device that `peripheral` is, if it is one of this gateway's.
   func device(of peripheral: Peripheral) -> Device? {
     if let device = registry.byPeripheral[peripheral.id] { return device }
-    let advertisement = Advertisement(peripheral)
-    // Only if no other adapter has made a device of it.
-    if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: peripheral, advertisement, hasRoom: hasRoomForNew(ignored.session))
-    {
-      return nil
-    }
-    if registry.byAddress[peripheral.address] == nil { join(peripheral.address, advertisement) }
-    let minRSSI = requiredSignal(of: peripheral, advertisement)
-    let isNear = minRSSI.map { (peripheral.rssi ?? Int.min) >= $0 } ?? true
-    let deaf = registry.byAddress[peripheral.address] == nil ? deafProfile(peripheral, advertisement) : nil
-    guard
-      let device = registry.byAddress[peripheral.address]
-        ?? (isNear && deaf == nil ? makeDevice(peripheral.address, advertisement) : nil)
-    else {
-      let profile = settings(of: peripheral.address, advertisement)?.profile
-      let session = profile?.session ?? LinkSession.self
-      registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, deaf: deaf, session: session,
-        isOverLimit: profile != nil && isNear && deaf == nil && !hasRoomForNew(session))
-      return nil
-    }
+    // Another adapter may have made a device of it.
+    guard let device = registry.byAddress[peripheral.address] ?? newDevice(peripheral) else { return nil }
     registry.ignored[peripheral.id] = nil
     registry.byPeripheral[peripheral.id] = device
     return device
+  }
+
+  /// Makes a device of a peripheral that is none yet; nil: it is ignored.
+  private func newDevice(_ peripheral: Peripheral) -> Device? {
+    let (address, advertisement) = (peripheral.address, Advertisement(peripheral))
+    if registry.ignored[peripheral.id]?.holds(for: peripheral, advertisement, hasRoom: hasRoomForNew) == true
+    {
+      return nil
+    }
+    join(address, advertisement)
+    let cause: IgnoredPeripheral.Cause
+    if let profile = deafProfile(peripheral, advertisement) {
+      cause = .deaf(profile)
+    } else if let limit = requiredSignal(of: peripheral, advertisement), (peripheral.rssi ?? .min) < limit {
+      cause = .weak(below: limit)
+    } else if let device = makeDevice(address, advertisement) {
+      return device
+    } else if let session = settings(of: address, advertisement)?.profile.session, !hasRoomForNew(session) {
+      cause = .full(session)
+    } else {
+      cause = .unmatched
+    }
+    registry.ignored[peripheral.id] = IgnoredPeripheral(advertisement: advertisement, cause: cause)
+    return nil
   }
 
   /// The signal strength in dBm with which a peripheral that is not known becomes a device; nil: any.
@@ -301,7 +305,7 @@ extension DeviceManager {
   }
 
   private func isNeverConnected(_ device: Device) -> Bool {
-    device.session.links != nil && device.description.lastConnected == nil
+    device.session.linkSession != nil && device.description.lastConnected == nil
       && !isKnownByAddress(device.address)
   }
 

@@ -181,7 +181,7 @@ extension DeviceManager {
   package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
-    try device.session.requireLinks().reconnect()
+    try device.session.requireLinkSession().reconnect()
     return device.state
   }
 
@@ -193,11 +193,11 @@ extension DeviceManager {
   {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
-    let links = try device.session.requireLinks()
+    let session = try device.session.requireLinkSession()
     if device.settings.pairing == .never {
       throw RequestError(.failed, "the entry of \(device.id) in config.json has \"pair\": false")
     }
-    links.pair(passkey: passkey, reply: reply)
+    session.pair(passkey: passkey, reply: reply)
   }
 
   /// Deletes the bond with a device.

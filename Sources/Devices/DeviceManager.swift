@@ -29,10 +29,10 @@ import Store
   var frontEnds: [any FrontEnd] = []
   /// Which micro:bits may join, and until when; nil: none.
   package internal(set) var permitJoin: PermitJoin?
-  var joinTimer: LoopTimer?
+  var joinTimer = DeadlineTimer()
   /// How micro:bits are numbered; nil: they are not.
   package internal(set) var numbering: Numbering?
-  var numberTimer: LoopTimer?
+  var numberTimer = DeadlineTimer()
   var radio = RadioState()
   /// How many inspections are running.
   var inspections = 0
@@ -61,7 +61,7 @@ import Store
     self.configuration = configuration
     self.gateway = gateway
     context = DeviceContext(
-      links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
+      scheduler: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
     adapterAddresses = adapters
     let selections = configuration.bluetooth.selections(adapters.takeRecords())
     context.centrals = selections.enumerated().map { index, adapter in
@@ -126,7 +126,6 @@ import Store
       device.values.stop()
       device.session.stop()
     }
-    store.flush()
   }
 
   /// Ends every link, for at most `limit`.
@@ -158,9 +157,9 @@ import Store
     }
   }
   /// How many links each adapter has, by its name.
-  package var links: [String: Int] {
+  package var usedLinks: [String: Int] {
     context.centrals.enumerated().reduce(into: [:]) { links, central in
-      links[central.element.adapterName] = context.links.used(on: central.offset)
+      links[central.element.adapterName] = context.scheduler.used(on: central.offset)
     }
   }
   package var deviceCount: Int { registry.all.count }
@@ -216,7 +215,7 @@ import Store
       _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
     case .disconnected(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
-      registry.byPeripheral[id]?.session.links?.handle(event, of: id)
+      registry.byPeripheral[id]?.session.linkSession?.handle(event, of: id)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
@@ -291,9 +290,6 @@ import Store
 
   // MARK: Owners
 
-  /// Passes to the state database at once what has changed of the devices.
-  package func storeChanges() { store.flush() }
-
   /// Which gateway owns the device.
   ///
   /// - Parameters:
@@ -334,8 +330,8 @@ import Store
   /// Each device gets a short turn now, so that all have new values soon.
   package func beginRound() {
     // Also those that are out of range: they have one short turn when they come.
-    for device in registry.all { device.session.links?.beginRound() }
-    context.links.beginRound()
+    for device in registry.all { device.session.linkSession?.beginRound() }
+    context.scheduler.beginRound()
   }
 
   // MARK: Scans

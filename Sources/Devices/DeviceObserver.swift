@@ -19,10 +19,10 @@ import Log
   func logged(_ row: LogRow, measured: Timestamp?)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// What becomes of a command, from any front end.
-  /// - Parameter outcome: nil: it begins.
-  func wrote(_ value: Value, to property: Int, _ outcome: Outcome?)
-  /// What becomes of a command for a value that the device's program names itself.
-  func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?)
+  /// - Parameters:
+  ///   - property: its name, also that of a value that the device's program names itself.
+  ///   - outcome: nil: it begins.
+  func wrote(_ value: Value, to property: String, _ outcome: Outcome?)
   /// A command of an earlier run has ended, whose sender is still to be answered.
   /// - Parameter sender: see ``Command/sender``.
   func answer(_ result: CommandResult, to sender: JSONValue)
@@ -40,8 +40,7 @@ extension DeviceObserver {
   /// The default for a front end of this gateway alone.
   package func told(_ reading: Reading, isElsewhere: Bool) { reported(reading) }
   /// The default for a front end that does not show commands.
-  package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
-  package func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {}
+  package func wrote(_ value: Value, to property: String, _ outcome: Outcome?) {}
   package var hasPeers: Bool { false }
   package func claim(_ event: HeardEvents.Event) {}
   /// The default for a front end that sends no commands.

@@ -6,20 +6,20 @@ extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
     if !unpairing.isEmpty { return unpairing.append(reply) }
-    if !context.links.hasLink(device) { adapters.chooseBonded() }
+    if !context.scheduler.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty || adapters.isPaired else {
       // What bluetoothd does not know is not paired, unless bluetoothd cannot be asked.
       let isAsked = context.centrals.allSatisfy(\.state.isOn)
       return reply(isAsked ? .success(()) : .failure(RequestError("\(CentralError.unavailable)")))
     }
-    links?.endPairing(.failure(RequestError("cancelled by a request to unpair")))
+    linkSession?.endPairing(.failure(RequestError("cancelled by a request to unpair")))
     unpairing.append(reply)
-    if let links { links.feed(.unpair) } else { device.task(forget()) }
+    if let linkSession { linkSession.feed(.unpair) } else { device.task(forget()) }
   }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() -> @LoopActor (Central) async -> Void {
-    links?.resetLink()
+    linkSession?.resetLink()
     let isUnpairing = !unpairing.isEmpty
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
     return { [self] _ in
@@ -38,8 +38,8 @@ extension DeviceSession {
       }
       if case .failure(let error) = result, adapters.isPaired {
         // Pairing again is pointless.
-        links?.pairingEnded()
-        links?.endPairing(.failure(error))
+        linkSession?.pairingEnded()
+        linkSession?.endPairing(.failure(error))
       }
       guard isUnpairing else { return }
       let replies = unpairing

@@ -13,10 +13,10 @@ import Log
   final var unpairing: [UnpairingReply] = []
   /// The state last reported to the device.
   final private(set) var reportedState = SessionState.absent
-  /// Whether the device is disabled or removed, or the gateway stops.
+  /// Whether the device, which has no links, is disabled or removed, or the gateway stops: ``LinkMachine`` says so of others.
   final var isStopped = false
   private(set) final lazy var presence = Presence(
-    interval: links == nil ? nil : device.settings.visitInterval)
+    interval: linkSession == nil ? nil : device.settings.visitInterval)
   /// The timer for the deadline of ``presence``.
   private final var presenceTimer = DeadlineTimer()
 
@@ -40,7 +40,7 @@ import Log
   /// anybody can send a thousand.
   class var isOnlyAdvertised: Bool { false }
   /// What makes the device's links; nil: it has none.
-  var links: LinkSession? { nil }
+  var linkSession: LinkSession? { nil }
   /// What sends values to the device by radio; nil: it is not a sender by radio.
   var radio: RadioSession? { nil }
   var state: SessionState { isStopped ? .stopped : .listening }
@@ -56,14 +56,14 @@ import Log
   final var central: Central { adapters.current }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   final func mayUse(_ adapter: Int) -> Bool {
-    context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
+    context.scheduler.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
 
   private static let onlyHeard = "the device is only heard: it has no link"
 
-  final func requireLinks() throws(RequestError) -> LinkSession {
-    guard let links else { throw RequestError(Self.onlyHeard) }
-    return links
+  final func requireLinkSession() throws(RequestError) -> LinkSession {
+    guard let linkSession else { throw RequestError(Self.onlyHeard) }
+    return linkSession
   }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why

@@ -9,9 +9,8 @@ import Store
 /// A record for each device that was ever connected or changed; the key is its address.
 @LoopActor final class DeviceStore {
   private nonisolated static let log = Logger(component: "state")
-  private static let delay = Duration.milliseconds(10)
-  /// The delay where a device was only heard again: that is so every few seconds, and would wear a memory card out.
-  private static let heardDelay = Duration.seconds(600)
+  /// How long it may wait that a device was only heard again: that is so every few seconds, and would wear a memory card out.
+  private static let heardPatience = Duration.seconds(600)
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
   /// The addresses of devices by ``DeviceRecord/identity``, also by earlier ones.
@@ -19,13 +18,6 @@ import Store
   /// Called after each change.
   var onChange: (BluetoothAddress, DeviceRecord) -> Void = { _, _ in }
   private let section: StateSection
-  /// The devices whose record is not passed to the database yet: answers that are due go out first.
-  private var changed: Set<BluetoothAddress> = []
-  /// Whether somebody has asked for one of these changes, and may have been told that it is done.
-  private var isUrgent = false
-  /// When the changes are passed on; nil: there are none.
-  private(set) var deadline: Moment?
-  private var timer = DeadlineTimer()
 
   init(_ section: StateSection) {
     self.section = section
@@ -66,7 +58,8 @@ import Store
   }
 
   /// Changes the record of the device at `address`; an empty one is deleted.
-  func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
+  /// - Parameter isPrompt: whether it is stored soon, also if the device was only heard again.
+  func change(_ address: BluetoothAddress, isPrompt: Bool = false, _ body: (inout DeviceRecord) -> Void) {
     let new = DeviceRecord(address: address)
     let before = record(address)
     var record = before
@@ -74,20 +67,14 @@ import Store
     guard record != before else { return }
     records[address] = record == new ? nil : record
     onChange(address, record)
-    changed.insert(address)
-    let due = Moment.now + (record.isOnlyHeard(since: before) ? Self.heardDelay : Self.delay)
-    deadline = min(deadline ?? due, due)
-    timer.set(deadline) { [weak self] in self?.flush() }
-    if !record.isSet(as: before) { isUrgent = true }
+    let patience = !isPrompt && record.isOnlyHeard(since: before) ? Self.heardPatience : .zero
+    // Who has asked for a change may have been told that it is done. Its bytes are made later: answers that are due go out first.
+    section.put(address.description, isUrgent: !record.isSet(as: before), patience: patience) { [self] in
+      records[address]?.bytes
+    }
   }
 
   func remove(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(address: address) } }
-
-  /// Hands all changes to the database.
-  func flush() {
-    for address in changed { section.put(address.description, records[address]?.bytes, isUrgent: isUrgent) }
-    (changed, isUrgent, deadline) = ([], false, nil)
-  }
 }
 
 extension DeviceRecord {
@@ -102,6 +89,7 @@ extension DeviceRecord {
     var other = before
     other.learnedLimit = learnedLimit
     if lastHeard != nil, before.lastHeard != nil { other.lastHeard = lastHeard }
+    if counter != nil, before.counter != nil { other.counter = counter }
     return self == other
   }
 

@@ -71,7 +71,7 @@ struct EventWrites: WriteMachine {
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] { [] }
 
-  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction] {
+  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     abandon(reason: Outcome.takenOver().reason ?? "", defers: false)
   }
 

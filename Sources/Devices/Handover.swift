@@ -3,8 +3,9 @@ import GATT
 
 /// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
 package struct Handover: Sendable, Equatable {
-  /// The desired values by property; one that is not named is not known to the gateway that hands over.
-  package let desired: [String: PublishedDesired]
+  /// What commands and requests have set by property; nil: nothing, and what is configured there does not hold here. A
+  /// property that is not named is not known to the gateway that hands over.
+  package let desired: [String: EncodedValue?]
   /// See ``DeviceRecord/isDeleted``.
   package let isDeleted: Bool
   /// Whether a request has disabled the device.
@@ -19,7 +20,7 @@ package struct Handover: Sendable, Equatable {
   let log: LogPosition?
 
   package init(
-    desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, isDisabled: Bool = false,
+    desired: [String: EncodedValue?] = [:], isDeleted: Bool = false, isDisabled: Bool = false,
     revision: Int = 0,
     values: [ValueKey: ValueTable.Entry] = [:], told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
@@ -35,20 +36,5 @@ package struct Handover: Sendable, Equatable {
   /// Whether the handover replaces what this gateway has. Of two that are as new, that of an owner that is online counts.
   func isNewer(than revision: Int, isTakenOver: Bool) -> Bool {
     self.revision > revision || isTakenOver && self.revision == revision
-  }
-}
-
-/// What another gateway, which owns the device, has published of a property's desired value.
-package enum PublishedDesired: Sendable, Equatable {
-  /// A command or a request has set this value at the other gateway.
-  case override(EncodedValue)
-  /// No command or request has set a value at the other gateway. What is configured there does not hold here.
-  case noOverride
-
-  var override: EncodedValue? {
-    switch self {
-    case .override(let value): value
-    case .noOverride: nil
-    }
   }
 }

@@ -56,8 +56,9 @@ struct Presence: Sendable {
   }
 
   /// The device, which is only heard, stays online for so long after it was heard, without a limit if there is none.
-  mutating func changeLimit(to limit: Duration?) {
+  mutating func changeLimit(to limit: Duration?) -> [Action] {
     if isOnline, let lastVisit { deadline = limit.map { lastVisit + $0 } }
+    return []
   }
 
   /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.
@@ -68,7 +69,10 @@ struct Presence: Sendable {
   }
 
   /// The device gives up its link for others, and is to get another one after `wait`.
-  mutating func turnEnds(nextAfter wait: Duration, at now: Moment) { deadline = now + Self.limit(wait) }
+  mutating func turnEnds(nextAfter wait: Duration, at now: Moment) -> [Action] {
+    deadline = now + Self.limit(wait)
+    return []
+  }
 
   /// The link has ended.
   mutating func linkEnded() -> [Action] { interval == nil && deadline == nil ? goOffline() : [] }

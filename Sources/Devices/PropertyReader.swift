@@ -61,7 +61,7 @@ import GATT
       if !channel.isReadNotified { channel.received(held.value) }
       return .read(actual: channel.adjusted(held.value))
     case .failure(let failure):
-      if failure == .timeout { device.session.links?.feed(.unresponsive) }
+      if failure == .timeout { device.session.linkSession?.feed(.unresponsive) }
       return .failed(reason: "\(failure)")
     }
   }

@@ -49,7 +49,7 @@ import Log
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink,
-      device.session.links?.isConnectable == true
+      device.session.linkSession?.isConnectable == true
     {
       command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }
@@ -63,24 +63,20 @@ import Log
   var desired: EncodedValue? { machine.desired.effective }
 
   /// Sets the configured value; nil: none.
-  func configure(_ value: Value?) {
-    let value = value.flatMap { try? property.encode($0) }
-    feed { $0.change(.configured(value)) }
-  }
+  func configure(_ value: Value?) { feed { $0.change(.configured(encoded(value))) } }
 
   /// Sets the override by a request; nil restores the configured value.
-  func override(_ value: Value?) {
-    let value = value.flatMap { try? property.encode($0) }
-    feed { $0.change(.requested(value)) }
-  }
+  func override(_ value: Value?) { feed { $0.change(.requested(encoded(value))) } }
+
+  private func encoded(_ value: Value?) -> EncodedValue? { value.flatMap { try? property.encode($0) } }
 
   /// Another gateway serves the device now: see ``WriteMachine/handOver(_:mayHaveCommands:)``.
-  func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
-    feed { $0.handOver(published, mayHaveCommands: mayHaveCommands) }
+  func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) {
+    feed { $0.handOver(value, mayHaveCommands: mayHaveCommands) }
   }
 
-  /// Copies the override at another gateway, or in an earlier run.
-  func copy(_ published: PublishedDesired) { feed { $0.change(.copied(published)) } }
+  /// Copies the override at another gateway, or in an earlier run; nil: none.
+  func copy(_ value: EncodedValue?) { feed { $0.change(.copied(value)) } }
 
   // MARK: The machine
 
@@ -122,16 +118,16 @@ import Log
       command.reply(outcome)
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       tellObservers(of: command.value.value, outcome)
-      if outcome == .pending { device.session.links?.commandWaits(until: command.timeToLive?.deadline) }
+      if outcome == .pending { device.session.linkSession?.commandWaits(until: command.timeToLive?.deadline) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.session.links?.feed(.unresponsive)
+      device.session.linkSession?.feed(.unresponsive)
     }
   }
 
   private func tellObservers(of value: Value, _ outcome: Outcome?) {
-    for (observer, _) in device.observers { observer.wrote(value, to: channel.index, outcome) }
+    for (observer, _) in device.observers { observer.wrote(value, to: property.name, outcome) }
   }
 
   // MARK: The characteristic

@@ -44,27 +44,38 @@ import GATT
   }
 }
 
-/// A peripheral that is not a device, and what would have to change for it to become one.
+/// A peripheral that is not a device, and why.
 struct IgnoredPeripheral {
+  enum Cause {
+    /// No entry matches it, or the one that does is another gateway's.
+    case unmatched
+    /// Its signal is weaker than this strength, in dBm, which the matching entry requires.
+    case weak(below: Int)
+    /// It has sent nothing for the profile that it would have.
+    case deaf(Profile)
+    /// There is no room for another device with the session that it would have.
+    case full(DeviceSession.Type)
+  }
+
   /// What the peripheral had advertised when it was ignored.
   let advertisement: Advertisement
-  /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
-  let minRSSI: Int?
-  /// The profile that it would have, and has sent nothing for; nil: it has, or may be connected.
-  let deaf: Profile?
-  /// The session that it would have.
-  let session: DeviceSession.Type
-  /// Whether there was no room for another device.
-  let isOverLimit: Bool
+  let cause: Cause
+
+  var isOverLimit: Bool { if case .full = cause { true } else { false } }
+  var deaf: Profile? { if case .deaf(let profile) = cause { profile } else { nil } }
 
   /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.
   func holds(
-    for peripheral: Peripheral, _ now: Advertisement, hasRoom: @autoclosure () -> Bool
+    for peripheral: Peripheral, _ now: Advertisement, hasRoom: (DeviceSession.Type) -> Bool
   ) -> Bool {
-    if let minRSSI, let rssi = peripheral.rssi, rssi >= minRSSI { return false }
-    if let deaf, deaf.takes(peripheral.advertised) { return false }
-    if isOverLimit, hasRoom() { return false }
-    return advertisement == now
+    let isOver =
+      switch cause {
+      case .unmatched: false
+      case .weak(let limit): (peripheral.rssi ?? .min) >= limit
+      case .deaf(let profile): profile.takes(peripheral.advertised)
+      case .full(let session): hasRoom(session)
+      }
+    return !isOver && advertisement == now
   }
 }
 

@@ -13,17 +13,18 @@ import GATT
     if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 
-  /// The strongest first; each once, as the adapter knows it that has a link, or receives it best.
+  /// The strongest first; each once, as the adapter knows it that has a link or a bond with it, or receives it best.
   package var peripherals: [Peripheral] {
     var best: [BluetoothAddress: Peripheral] = [:]
     for peripheral in found.values {
-      if let other = best[peripheral.address], Self.rank(other) >= Self.rank(peripheral) { continue }
+      if let other = best[peripheral.address], other.rank >= peripheral.rank { continue }
       best[peripheral.address] = peripheral
     }
     return best.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
   }
+}
 
-  private static func rank(_ peripheral: Peripheral) -> (Int, Int) {
-    (peripheral.isConnected ? 1 : 0, peripheral.rssi ?? -128)
-  }
+extension Peripheral {
+  /// The higher, the more suitable is the adapter that reports the peripheral so.
+  var rank: (Int, Int, Int) { (isConnected ? 1 : 0, isPaired ? 1 : 0, rssi ?? -128) }
 }

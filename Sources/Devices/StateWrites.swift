@@ -146,9 +146,9 @@ struct StateWrites: WriteMachine {
         tracked.isSuperseded = true
         state = .writing(.command(tracked))
       }
-    case .copied(let published):
-      guard published.override != desired.override?.value else { return [] }
-      new.override = published.override.map { DesiredValue.Override(value: $0, source: .command) }
+    case .copied(let value):
+      guard value != desired.override?.value else { return [] }
+      new.override = value.map { DesiredValue.Override(value: $0, source: .command) }
     }
     desired = new
     let actions: [WriteAction] = superseded.map { [.outcome($0.command, .superseded)] } ?? []
@@ -163,8 +163,7 @@ struct StateWrites: WriteMachine {
   /// A waiting command that the other gateway received too (`isShared`) is left to that one if its value is desired
   /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
   /// applied; one without fails. All other commands fail.
-  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction] {
-    let value = published?.override
+  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     var failed: [EncodedCommand] = []
     if case .writing(.command(let tracked)) = state { failed.append(tracked.command) }
     state = .absent

@@ -10,10 +10,8 @@ package enum Trouble: Sendable, Equatable {
   /// The link ended, other than from this side, and perhaps why.
   case linkEnded(String?)
   case subscribeFailed(String)
-  /// The services are known, but no value can be read, on two links in a row.
+  /// The services are known, but on two links in a row no value can be read, or several end as soon as one is read.
   case wantsPairing
-  /// The link ends as soon as a value is read, on several links in a row.
-  case endsLinks
   /// Pairing failed, and is tried again.
   case pairingFailed(String)
   /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
@@ -30,7 +28,7 @@ package enum Trouble: Sendable, Equatable {
   /// Whether a request to pair may mend the trouble.
   var wantsPairing: Bool {
     switch self {
-    case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
+    case .wantsPairing, .bondLost(pairsAgain: false): true
     case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
       .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost, .unreadable:
       false

@@ -24,9 +24,9 @@ protocol WriteMachine: Sendable {
   mutating func change(_ change: DesiredChange) -> [WriteAction]
   /// Another gateway owns the device now: commands here are ended, or left to it.
   /// - Parameters:
-  ///   - published: the desired value there; nil: not known.
+  ///   - value: what is set there; nil: nothing, or it is not known.
   ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
-  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction]
+  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]
   /// Whether this write is still to be carried out.

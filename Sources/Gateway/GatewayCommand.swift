@@ -81,7 +81,7 @@ enum GatewayCommand {
     let log = Logger(component: "state")
     var reported: String?
     while true {
-      let state = StateDatabase(path: path)
+      let state = await StateDatabase.open(path: path)
       let wait: String
       switch state.opening {
       case .inUse(let reason):
@@ -104,9 +104,7 @@ enum GatewayCommand {
       if reported == nil { serviceManager.ready() }
       serviceManager.status(wait)
       reported = wait
-      repeat {
-        try? await loop.sleep(for: .seconds(1))
-      } while await EventLoop.blocking { !StateDatabase.isReadable(path: path) }
+      try? await loop.sleep(for: .seconds(1))
     }
   }
 

@@ -69,7 +69,7 @@ import Log
   /// How many senders a receiver is known to hear; then it is learnt anew.
   private nonisolated static let mostHeard = 256
 
-  private let sends: Bool
+  private let mayWrite: Bool
   private let received: @LoopActor ([RadioPacket], _ port: String) -> Void
   private let changed: @LoopActor () -> Void
   private let log = Logger(component: "radio")
@@ -78,16 +78,16 @@ import Log
   private var timer: LoopTimer?
 
   /// - Parameters:
-  ///   - sends: whether anything may be written to a port.
+  ///   - mayWrite: whether anything may be written to a port.
   ///   - folder: where the ports are found; another one than udev's only in tests.
   ///   - received: called with what has come at once from a receiver.
   ///   - changed: called when a receiver comes, goes, or cannot be read.
   package init(
-    _ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String = MicrobitPort.folder,
+    _ ports: Configuration.Radio.Ports, mayWrite: Bool = false, in folder: String = MicrobitPort.folder,
     received: @escaping @LoopActor ([RadioPacket], _ port: String) -> Void,
     changed: @escaping @LoopActor () -> Void = {}
   ) {
-    self.sends = sends
+    self.mayWrite = mayWrite
     self.received = received
     self.changed = changed
     switch ports {
@@ -136,7 +136,7 @@ import Log
     let board = path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
     let receiver = Receiver(path, board: board)
     receivers.append(receiver)
-    receiver.port = SerialPort(path, isWritten: sends) { [weak self, weak receiver] event in
+    receiver.port = SerialPort(path, isWritten: mayWrite) { [weak self, weak receiver] event in
       guard let self, let receiver else { return }
       handle(event, of: receiver)
     }
@@ -173,7 +173,7 @@ import Log
     receiver.status.recent.add(UInt64(packets.count), receiver.lines.malformed - receiver.status.malformed)
     receiver.status.malformed = receiver.lines.malformed
     receiver.status.lastBytes = .now
-    if sends { takeAnswers(from: &packets, of: receiver) }
+    if mayWrite { takeAnswers(from: &packets, of: receiver) }
     // What another receiver has sent is no value of the one that it is for.
     packets.removeAll(where: \.isCommand)
     guard !packets.isEmpty else { return }
@@ -183,7 +183,7 @@ import Log
     for index in packets.indices where packets[index].sender == nil {
       (packets[index].sender, packets[index].time) = (receiver.sender, nil)
     }
-    if sends { note(packets, heardBy: receiver) }
+    if mayWrite { note(packets, heardBy: receiver) }
     received(packets, receiver.status.port)
   }
 
@@ -195,7 +195,7 @@ import Log
   /// Why no receiver can forward a value now; nil: one can. If all have been asked in vain, they are asked again.
   package func sendProblem() -> String? {
     if canSend { return nil }
-    guard sends else {
+    guard mayWrite else {
       return
         "no receiver forwards values: set \"send\" of \"radio\" to true in config.json, and put the program that forwards on it (docs/radio.md)"
     }
@@ -225,7 +225,7 @@ import Log
 
   /// A program that was just started may not read yet, so it is asked several times.
   private func ask(_ receiver: Receiver, _ count: Int = 1) {
-    guard sends, receiver.status.sends == nil, receiver.status.obstacle == nil else { return }
+    guard mayWrite, receiver.status.sends == nil, receiver.status.obstacle == nil else { return }
     guard count <= Self.mostQuestions else {
       receiver.status.sends = false
       return changed()

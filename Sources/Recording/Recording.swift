@@ -8,18 +8,13 @@ package struct Recording: Sendable, Equatable {
   package enum End: String, Sendable {
     /// A user has ended it.
     case stop
-    /// The recording has lasted for ``longest``.
+    /// The recording has lasted for ``RecordingLimits/longest``.
     case time
-    /// The recording's file has ``mostBytes``.
+    /// The recording's file has ``RecordingLimits/mostBytes``.
     case size
     /// The disk is full, or cannot be written.
     case disk
   }
-
-  /// The most time from its start to its end, in milliseconds.
-  package static let longest: Int64 = 3 * 3_600_000
-  /// The most bytes of its file.
-  package static let mostBytes = 64 << 20
 
   /// The name of its file, and in requests.
   package let name: String
@@ -51,7 +46,7 @@ package struct Recording: Sendable, Equatable {
   }
 }
 
-/// What a reading is of: a property of a device. Its number in the file is its place among all of them there.
+/// What a reading is of: a property of a device.
 package struct RecordedColumn: Sendable, Hashable {
   let device: String
   let property: String
@@ -77,7 +72,8 @@ package struct RecordedColumn: Sendable, Hashable {
 /// A line of the file of a recording, which is JSON. A file begins with its start; a column precedes its first reading.
 enum RecordingLine: Equatable {
   case start(Timestamp)
-  case column(RecordedColumn)
+  /// - Parameter number: which its readings have; nil, in files of earlier versions: its place among the columns.
+  case column(RecordedColumn, number: Int? = nil)
   /// - Parameter offset: the milliseconds since the start.
   case reading(offset: Int, column: Int, value: JSONValue)
   case end(Timestamp, Recording.End, readings: Int, lost: Int)
@@ -92,9 +88,10 @@ enum RecordingLine: Equatable {
     let json: JSONValue =
       switch self {
       case .start(let time): ["started": .integer(Int(time.milliseconds))]
-      case .column(let column):
+      case .column(let column, let number):
         [
-          "device": .string(column.device), "property": .string(column.property),
+          "column": number.map(JSONValue.integer), "device": .string(column.device),
+          "property": .string(column.property),
           "unit": column.unit.map(JSONValue.string),
           "fields": column.fields.map { .array($0.map(JSONValue.string)) },
           "units": column.units.isEmpty ? nil : .object(column.units.mapValues(JSONValue.string)),
@@ -119,12 +116,13 @@ enum RecordingLine: Equatable {
       else { return nil }
       self = .reading(offset: offset, column: column, value: parts[2])
     } else if let device = json["device"]?.text, let property = json["property"]?.text {
-      let fields = json["fields"].map { $0.elements.compactMap(\.text) }
+      let (number, fields) = (json["column"]?.integer, json["fields"].map { $0.elements.compactMap(\.text) })
+      guard number.map((0..<RecordedColumn.most).contains) ?? true else { return nil }
       self = .column(
         RecordedColumn(
           device: device, property: property, unit: json["unit"]?.text,
           fields: fields,
-          units: (fields ?? []).reduce(into: [:]) { $0[$1] = json["units"]?[$1]?.text }))
+          units: (fields ?? []).reduce(into: [:]) { $0[$1] = json["units"]?[$1]?.text }), number: number)
     } else if let ended = json["ended"]?.integer, Self.times.contains(ended),
       let end = json["end"]?.text.flatMap(Recording.End.init)
     {

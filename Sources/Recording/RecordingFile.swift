@@ -16,9 +16,6 @@ package struct RecordingFailure: Error, Sendable, Equatable, CustomStringConvert
 
 /// An open file. All of it blocks.
 final class RecordingFile: Sendable {
-  /// A disk with less space than this, in bytes, is full: the gateway needs some for its state.
-  static let reserve = 32 << 20
-
   let path: String
   private let descriptor: Int32
 
@@ -90,17 +87,16 @@ struct RecordingReader: Sendable {
   private let file: RecordingFile
   private var offset = 0
   private let size: Int
-  /// The beginning of a line.
+  /// The beginning of a line, unless that is too long.
   private var rest: [UInt8] = []
+  /// Where the next line begins in the file.
+  private(set) var lineStart = 0
 
   /// - Parameter size: what follows is not read.
   init(_ file: RecordingFile, size: Int) {
     self.file = file
     self.size = size
   }
-
-  /// Where the next line begins in the file.
-  var lineStart: Int { offset - rest.count }
 
   /// The lines that are complete; nil: there are no more.
   mutating func next() throws(RecordingFailure) -> [ArraySlice<UInt8>]? {
@@ -113,6 +109,7 @@ struct RecordingReader: Sendable {
     }
     let whole = rest + bytes[..<end]
     rest = Array(bytes[(end + 1)...])
+    lineStart = offset - rest.count
     return whole.split(separator: UInt8(ascii: "\n"))
   }
 }

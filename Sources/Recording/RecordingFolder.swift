@@ -18,8 +18,8 @@ package struct RecordingFolder: Sendable {
   struct Open: Sendable {
     var recording: Recording
     let file: RecordingFile
-    /// What its file has, in the order of their numbers.
-    var columns: [RecordedColumn] = []
+    /// The numbers of the columns that its file has.
+    var columns: [RecordedColumn: Int] = [:]
     /// When it was written last.
     let changed: Timestamp
   }
@@ -82,7 +82,7 @@ package struct RecordingFolder: Sendable {
     let file = try RecordingFile(file(name, Self.writing), O_RDWR)
     let (size, changed) = file.status
     var reader = RecordingReader(file, size: size)
-    var (started, readings, columns) = (Timestamp?.none, 0, [RecordedColumn]())
+    var (started, readings, columns) = (Timestamp?.none, 0, [RecordedColumn: Int]())
     while let lines = try reader.next() {
       for line in lines {
         if line.first == RecordingLine.reading {
@@ -91,7 +91,7 @@ package struct RecordingFolder: Sendable {
         }
         switch RecordingLine(line) {
         case .start(let time): started = time
-        case .column(let column): columns.append(column)
+        case .column(let column, let number): columns[column] = number ?? columns.count
         case .reading, .end, nil: break
         }
       }

@@ -39,7 +39,7 @@ import Log
     self.limits = limits
     self.onEnd = onEnd
     (recording, file, size) = (open.recording, open.file, open.recording.bytes)
-    columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
+    columns = open.columns
     let end = open.latestEnd(limits)
     let rest = end.milliseconds - Timestamp.now.milliseconds
     // The gateway may have been off for days.
@@ -60,10 +60,12 @@ import Log
   /// The number of a column; nil: there are too many.
   fileprivate func number(of column: RecordedColumn) -> Int? {
     if let known = columns[column] { return known }
-    guard columns.count < RecordedColumn.most, recording.end == nil else { return nil }
-    columns[column] = columns.count
-    append(RecordingLine.column(column).bytes)
-    return columns.count - 1
+    // A column whose line is damaged is missing among them.
+    let number = (columns.values.max() ?? -1) + 1
+    guard number < RecordedColumn.most, recording.end == nil else { return nil }
+    columns[column] = number
+    append(RecordingLine.column(column, number: number).bytes)
+    return number
   }
 
   fileprivate func add(_ value: JSONValue, at time: Timestamp, column: Int?) {
@@ -160,10 +162,12 @@ extension RecordingFolder.Open {
 
 /// Limits of a recording; others in tests.
 package struct RecordingLimits: Sendable {
-  var longest = Recording.longest
-  var mostBytes = Recording.mostBytes
-  /// How many bytes of the disk stay free.
-  var reserve = RecordingFile.reserve
+  /// The most time from its start to its end, in milliseconds.
+  var longest: Int64 = 3 * 3_600_000
+  /// The most bytes of its file.
+  var mostBytes = 64 << 20
+  /// How many bytes of the disk stay free: the gateway needs some for its state.
+  var reserve = 32 << 20
 
   package init() {}
 }

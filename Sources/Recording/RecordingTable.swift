@@ -19,9 +19,11 @@ package struct RecordingTable: Sendable {
   private var columnReader: RecordingReader
   private var hasBegun = false
   private var started = Timestamp(milliseconds: 0)
-  private var columns: [RecordedColumn] = []
-  /// Where the cells of each of ``columns`` begin in ``cells``.
-  private var places: [Int] = []
+  /// The columns by their numbers, as far as their lines were read.
+  private var columns: [Int: RecordedColumn] = [:]
+  /// The titles of a wide table, and where those of each column begin.
+  private var titles: [String] = []
+  private var places: [RecordedColumn: Int] = [:]
   /// The row that is being filled, and its time in milliseconds since the start; nil: it has no value yet.
   private var cells: [String] = []
   private var rowOffset: Int?
@@ -49,7 +51,9 @@ package struct RecordingTable: Sendable {
     for _ in 0..<16 {
       guard let lines = try columnReader.next() else { return true }
       for line in lines where line.first != RecordingLine.reading {
-        if case .column(let column) = RecordingLine(line) { columns.append(column) }
+        guard case .column(let column, _) = RecordingLine(line), places[column] == nil else { continue }
+        places[column] = titles.count
+        titles += column.titles
       }
     }
     return false
@@ -60,11 +64,8 @@ package struct RecordingTable: Sendable {
       text = "time,device,property,value,unit\r\n"
       return
     }
-    for column in columns {
-      places.append(cells.count)
-      cells += column.titles.map { _ in "" }
-    }
-    text = (["time"] + columns.flatMap(\.titles).map(CSV.cell)).joined(separator: ",") + "\r\n"
+    cells = titles.map { _ in "" }
+    text = (["time"] + titles.map(CSV.cell)).joined(separator: ",") + "\r\n"
   }
 
   /// - Returns: whether there were lines, or a row that has ended with them.
@@ -76,13 +77,12 @@ package struct RecordingTable: Sendable {
     for line in lines {
       switch RecordingLine(line) {
       case .start(let time): started = time
-      case .column(let column): if layout == .rows { columns.append(column) }
-      case .reading(let offset, let column, let value):
-        guard columns.indices.contains(column) else { continue }
-        if layout == .rows {
-          appendRow(offset, columns[column], value, &text)
-        } else {
-          fill(offset, column, value, &text)
+      case .column(let column, let number): columns[number ?? columns.count] = column
+      case .reading(let offset, let number, let value):
+        guard let column = columns[number] else { continue }
+        switch layout {
+        case .rows: appendRow(offset, column, value, &text)
+        case .wide: fill(offset, column, value, &text)
         }
       case .end, nil: break
       }
@@ -98,10 +98,12 @@ package struct RecordingTable: Sendable {
     text += time(offset) + "," + cells.joined(separator: ",") + "\r\n"
   }
 
-  private mutating func fill(_ offset: Int, _ column: Int, _ value: JSONValue, _ text: inout String) {
-    let place = places[column]
+  private mutating func fill(
+    _ offset: Int, _ column: RecordedColumn, _ value: JSONValue, _ text: inout String
+  ) {
+    guard let place = places[column] else { return }
     let parts: [String] =
-      columns[column].fields.map { $0.map { value[$0].map(Self.cell) ?? "" } } ?? [Self.cell(value)]
+      column.fields.map { $0.map { value[$0].map(Self.cell) ?? "" } } ?? [Self.cell(value)]
     let isFull = parts.indices.contains { !cells[place + $0].isEmpty }
     if let row = rowOffset, isFull || offset < row || offset - row >= Self.rowLength { endRow(&text) }
     rowOffset = rowOffset ?? offset

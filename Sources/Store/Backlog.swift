@@ -1,19 +1,13 @@
 import EventLoop
 
-/// A change of a key.
-enum Change: Sendable, Equatable {
-  case put([UInt8])
-  case delete
-}
-
 /// The changes that are not written yet, the newest for each key, and when a transaction is to write them. Pure.
-struct Backlog: Sendable {
+struct Backlog<Change> {
   private let pacing: Pacing
   private var waiting: [String: Change] = [:]
   /// The changes of the transaction that is running; empty: none is.
   private var writing: [String: Change] = [:]
-  /// When the first of the waiting changes was put, and the first that is urgent.
-  private var first: Moment?
+  /// When the first of the waiting changes is gathered, and when the first was put that is urgent.
+  private var gathered: Moment?
   private var firstUrgent: Moment?
   /// The pause after the last transaction.
   private var pause: (start: Moment, end: Moment)
@@ -35,17 +29,21 @@ struct Backlog: Sendable {
 
   /// When to ``take(at:)`` the changes; nil: there are none, a transaction is running, or the database is closed.
   var deadline: Moment? {
-    guard let first, writing.isEmpty, !isClosed else { return nil }
-    let paced = max(first + pacing.gather, pause.end)
+    guard let gathered, writing.isEmpty, !isClosed else { return nil }
+    let paced = max(gathered, pause.end)
     guard let firstUrgent, early > 0, !isFailing else { return paced }
     return min(paced, max(firstUrgent, pause.start) + pacing.gather)
   }
 
   /// Adds a change; ignored after ``close()``.
-  mutating func add(_ key: String, _ change: Change, isUrgent: Bool = false, at now: Moment) {
+  /// - Parameter patience: how long the change may wait for others.
+  mutating func add(
+    _ key: String, _ change: Change, isUrgent: Bool = false, patience: Duration = .zero, at now: Moment
+  ) {
     guard !isClosed else { return }
     waiting[key] = change
-    first = first ?? now
+    let end = now + max(patience, pacing.gather)
+    gathered = min(gathered ?? end, end)
     if isUrgent { firstUrgent = firstUrgent ?? now }
   }
 
@@ -57,7 +55,7 @@ struct Backlog: Sendable {
       let pauses = pause.start.duration(to: now) / pacing.apart
       early = Int(min(Double(pacing.early), Double(early) + pauses))
     }
-    (writing, waiting, first, firstUrgent) = (waiting, [:], nil, nil)
+    (writing, waiting, gathered, firstUrgent) = (waiting, [:], nil, nil)
     return writing
   }
 
@@ -72,7 +70,7 @@ struct Backlog: Sendable {
   mutating func failed(at now: Moment) {
     waiting.merge(writing) { newer, _ in newer }
     (writing, isFailing) = ([:], true)
-    first = now
+    gathered = now
     pause = (now, now + backOff.next())
   }
 

@@ -6,8 +6,13 @@ extension Schema {
     columns: "(key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
 }
 
-extension Database {
+/// A change of a key.
+enum Change: Sendable, Equatable {
+  case put([UInt8])
+  case delete
+}
 
+extension Database {
   func records() throws(StoreError) -> [String: [UInt8]] {
     if isEmpty { return [:] }
     let rows = try prepare("SELECT key, value FROM record", "read")
@@ -26,8 +31,9 @@ extension Database {
         let key = Array(key.utf8)
         switch change {
         case .put(let value):
-          try statement("REPLACE INTO record (key, value) VALUES (?, ?)").run(.text(key), .text(value))
-        case .delete: try statement("DELETE FROM record WHERE key = ?").run(.text(key))
+          try statement("REPLACE INTO record (key, value) VALUES (CAST(? AS TEXT), CAST(? AS TEXT))")
+            .run(.blob(key), .blob(value))
+        case .delete: try statement("DELETE FROM record WHERE key = CAST(? AS TEXT)").run(.blob(key))
         }
       }
     }

@@ -20,23 +20,29 @@ import Log
   package let opening: Opening
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
-  private var backlog: Backlog
+  private var backlog: Backlog<@LoopActor () -> [UInt8]?>
   private var timer = DeadlineTimer()
   private var writing: Task<Void, Never>?
 
   // MARK: Opening
 
-  /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
-  /// 0700). Blocks for some milliseconds, at most a few seconds.
+  /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600, 0700).
   ///
   /// Does not fail: see ``opening``. While the file cannot be written, changes are kept in memory, which is logged and reported
   /// by ``trouble``.
   /// - Parameter path: nil if there is no folder for it.
+  package static func open(path: String?) async -> StateDatabase {
+    StateDatabase(path: path, await EventLoop.blocking { Self.open(path) }, Pacing())
+  }
+
+  /// ``open(path:)`` for tests: blocks for some milliseconds, at most a few seconds.
   package convenience init(path: String?) { self.init(path: path, pacing: Pacing()) }
 
-  init(path: String?, pacing: Pacing) {
+  convenience init(path: String?, pacing: Pacing) { self.init(path: path, Self.open(path), pacing) }
+
+  private init(path: String?, _ opened: (Database?, [String: [UInt8]], Opening), _ pacing: Pacing) {
     backlog = Backlog(pacing, at: .now)
-    (database, records, opening) = Self.open(path)
+    (database, records, opening) = opened
     read = records.hashValue
     self.path = path
     switch opening {
@@ -136,17 +142,6 @@ import Log
     return sections
   }
 
-  /// Whether the records of the database at `path` can be read. Blocks for at most a few seconds, with a bad card longer.
-  package nonisolated static func isReadable(path: String?) -> Bool {
-    guard let path else { return true }
-    do throws(StoreError) {
-      _ = try records(path: path)
-      return true
-    } catch {
-      return error.cause != .circumstances || !DatabaseFile.mayExist(path)
-    }
-  }
-
   /// Whether another process uses the database at `path`: a gateway that runs, or is still stopping.
   package nonisolated static func isInUse(path: String) -> Bool { FileLock.isHeld(path) }
 
@@ -154,11 +149,19 @@ import Log
 
   /// Sets the value of `key`, in UTF-8; nil deletes it. The change is written within about a second, an urgent one with
   /// all others within a tenth of it, unless there are many. Has no effect after ``close(within:)``.
-  package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
+  /// - Parameters:
+  ///   - patience: how long the change may wait for others.
+  ///   - value: asked for when it is written.
+  package func put(
+    _ key: String, isUrgent: Bool = false, patience: Duration = .zero,
+    _ value: @escaping @LoopActor () -> [UInt8]?
+  ) {
     guard path != nil else { return }
-    backlog.add(key, value.map(Change.put) ?? .delete, isUrgent: isUrgent, at: .now)
+    backlog.add(key, value, isUrgent: isUrgent, patience: patience, at: .now)
     setTimer()
   }
+
+  package func put(_ key: String, _ value: [UInt8]?) { put(key) { value } }
 
   /// Writes pending changes and closes the file; waits for at most `limit`.
   /// - Returns: the number of keys whose last change is not known to be written.
@@ -185,7 +188,7 @@ import Log
   private func setTimer() { timer.set(backlog.deadline) { self.write() } }
 
   private func write() {
-    let changes = backlog.take(at: .now)
+    let changes = backlog.take(at: .now).mapValues { value in value().map(Change.put) ?? .delete }
     guard let path, !changes.isEmpty else { return }
     writing = loop.task { [self] in
       let (opened, read) = (database, read)
@@ -231,8 +234,12 @@ package struct StateSection: Sendable {
   /// it needs of them.
   @LoopActor package func takeRecords() -> [String: [UInt8]] { database?.take(prefix) ?? records }
 
-  /// Sets the value of `key`, as ``StateDatabase/put(_:_:isUrgent:)`` does.
-  @LoopActor package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
-    database?.put(prefix + key, value, isUrgent: isUrgent)
+  /// Sets the value of `key`, as ``StateDatabase/put(_:isUrgent:patience:_:)`` does.
+  @LoopActor package func put(
+    _ key: String, isUrgent: Bool, patience: Duration, _ value: @escaping @LoopActor () -> [UInt8]?
+  ) {
+    database?.put(prefix + key, isUrgent: isUrgent, patience: patience, value)
   }
+
+  @LoopActor package func put(_ key: String, _ value: [UInt8]?) { database?.put(prefix + key, value) }
 }

@@ -22,8 +22,6 @@ final class Statement {
 
   enum Value {
     case integer(Int64)
-    /// Text in UTF-8.
-    case text([UInt8])
     case blob([UInt8])
   }
 
@@ -42,7 +40,7 @@ final class Statement {
   }
 
   private func reset() {
-    // The results repeat an error that has been reported already.
+    // Both calls return the error of the last step again, which has been reported.
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
   }
@@ -52,7 +50,6 @@ final class Statement {
       let index = Int32(index + 1)
       switch value {
       case .integer(let number): try check(sqlite3_bind_int64(handle, index, number))
-      case .text(let text): try check(bind(text: text, at: index))
       case .blob(let bytes): try check(bind(blob: bytes, at: index))
       }
     }
@@ -60,15 +57,6 @@ final class Statement {
 
   // SQLITE_TRANSIENT: copy the bytes, which are invalid when the statement runs.
   private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-
-  private func bind(text: [UInt8], at index: Int32) -> Int32 {
-    text.withUnsafeBytes { bytes in
-      // A null pointer would mean NULL, not an empty text.
-      guard let start = bytes.baseAddress else { return sqlite3_bind_text(handle, index, "", 0, Self.copied) }
-      return sqlite3_bind_text(
-        handle, index, start.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count), Self.copied)
-    }
-  }
 
   private func bind(blob: [UInt8], at index: Int32) -> Int32 {
     blob.isEmpty

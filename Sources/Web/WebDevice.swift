@@ -133,25 +133,22 @@ struct PropertyState: Sendable {
     state.history.set(series, number, at: .now)
   }
 
-  func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {
-    properties[property].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
-    properties[property].waitingForWrite = state.streamSet
+  func wrote(_ value: Value, to name: String, _ outcome: Outcome?) {
+    // A value that the device's program has never sent is not shown.
+    guard let place = device.allProperties.firstIndex(where: { $0.name == name }) else { return }
+    properties[place].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
+    properties[place].waitingForWrite = state.streamSet
     waitingForValues = state.streamSet
     state.changed()
     guard let outcome, outcome != .pending else { return }
     writes[outcome.word, default: 0] += 1
     guard let reason = outcome.reason else { return }
-    let written = device.allProperties[property]
     state.add(
-      "\(written.name): \(outcome.word): \(reason)", device.id, code: "not_set",
+      "\(name): \(outcome.word): \(reason)", device.id, code: "not_set",
       about: [
-        "property": .string(written.name), "value": written.codec.json(value), "reason": .string(reason),
+        "property": .string(name), "value": device.allProperties[place].codec.json(value),
+        "reason": .string(reason),
       ])
-  }
-
-  func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {
-    // A value that the device's program has never sent is not shown.
-    if let place = places[key] { wrote(value, to: place, outcome) }
   }
 
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {

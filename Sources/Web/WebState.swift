@@ -200,7 +200,7 @@ extension Bridge: PageHost {}
   }
 
   private func adapters(_ info: BridgeInfo) -> JSONValue {
-    let used = engine.links
+    let used = engine.usedLinks
     return .array(
       info.adapters.map { adapter in
         adapter.json.setting(

@@ -41,7 +41,7 @@ struct OwnershipModel {
     case document(of: Int, Payload)
     case acknowledged(Topic, version: Int)
     case barrier(UInt64)
-    case command(device: Int, PublishedDesired)
+    case command(device: Int, EncodedValue?)
   }
 
   /// What the state database has of a device.
@@ -52,7 +52,7 @@ struct OwnershipModel {
     /// By request.
     var name: Int
     var isRemoved = false
-    var desired = PublishedDesired.noOverride
+    var desired: EncodedValue?
     var isDeleted = false
     var isAnnounced = false
     var revision = 0

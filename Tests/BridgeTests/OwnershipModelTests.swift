@@ -234,7 +234,7 @@ extension OwnershipModel {
     commands += 1
     let value = try! Property.microbitPeriod.encode(.integer(commands))
     for g in gateways.indices where gateways[g].isAdmitted {
-      gateways[g].down.append(.command(device: device, .override(value)))
+      gateways[g].down.append(.command(device: device, value))
     }
   }
 

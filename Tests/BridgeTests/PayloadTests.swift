@@ -133,24 +133,24 @@ import Testing
   }
 
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
-    func published(_ members: String) -> [String: PublishedDesired]? {
+    func published(_ members: String) -> [String: EncodedValue?]? {
       OwnershipMachine.Notice(
         Array("{\"owner\":\"attic\",\(members)}".utf8), of: DeviceID(BluetoothAddress(truncating: 1)),
         isRetained: true
       ) { _ in .microbit }?.handover.desired
     }
     func desired(_ values: String) -> [String: Value]? {
-      published("\"desired\":\(values)")?.compactMapValues(\.override?.value)
+      published("\"desired\":\(values)")?.compactMapValues { $0?.value }
     }
     #expect(desired(#"{"period":20,"accelerometer_period":3}"#) == ["period": 20, "accelerometer_period": 3])
     let both = #""desired":{"period":20,"accelerometer_period":3},"configured":["period",7]"#
-    #expect(published(both)?["period"] == .noOverride)
-    #expect(published(both)?["accelerometer_period"]?.override?.value == 3)
+    #expect(published(both)?["period"] == .some(nil))
+    #expect(published(both)?["accelerometer_period"]??.value == 3)
     for value in ["19", "0", "65536", "20.5", "\"20\"", "null", "{}"] {
       #expect(desired("{\"period\":\(value)}") == [:])
     }
     let used = #""properties":["period","accelerometer_period",7],"desired":{"period":"x"}"#
-    #expect(published(used) == ["accelerometer_period": .noOverride])
+    #expect(published(used) == ["accelerometer_period": nil])
     #expect(desired(#"{"another":20}"#) == [:])
     #expect(desired("[]") == [:])
   }

@@ -160,7 +160,7 @@ import Testing
     var bench = connecting
     for number in 1...7 {
       _ = bench.connected()
-      #expect(bench.disconnected() == (number == 5 ? [.report(.endsLinks)] : []))
+      #expect(bench.disconnected() == (number == 5 ? [.report(.wantsPairing)] : []))
       _ = bench.timer()
     }
   }

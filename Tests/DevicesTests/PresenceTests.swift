@@ -54,12 +54,12 @@ import Testing
     #expect(presence.heard(for: .seconds(60), at: at(50)) == [] && presence.deadline == at(110))
     #expect(presence.timer(at: at(60)) == [] && presence.timer(at: at(110)) == [.offline])
     #expect(!presence.isOnline && presence.deadline == nil)
-    presence.changeLimit(to: nil)
+    _ = presence.changeLimit(to: nil)
     #expect(presence.deadline == nil, "it is offline")
     #expect(presence.heard(for: .seconds(60), at: at(200)) == [.online])
-    presence.changeLimit(to: .seconds(20))
+    _ = presence.changeLimit(to: .seconds(20))
     #expect(presence.deadline == at(220))
-    presence.changeLimit(to: nil)
+    _ = presence.changeLimit(to: nil)
     #expect(presence.deadline == nil && presence.isOnline)
     #expect(presence.stop() == [.offline])
   }
@@ -73,10 +73,10 @@ import Testing
   @Test func isOnlineBetweenTwoTurnsUntilTheNextOneIsOverdue() {
     var presence = Presence(interval: nil)
     #expect(presence.visited(at: start) == [.online] && presence.deadline == nil)
-    presence.turnEnds(nextAfter: .seconds(100), at: at(60))
+    _ = presence.turnEnds(nextAfter: .seconds(100), at: at(60))
     #expect(presence.linkEnded() == [] && presence.isOnline && presence.deadline == at(320))
     #expect(presence.visited(at: at(170)) == [.online] && presence.deadline == nil)
-    presence.turnEnds(nextAfter: .seconds(100), at: at(230))
+    _ = presence.turnEnds(nextAfter: .seconds(100), at: at(230))
     #expect(presence.linkEnded() == [] && presence.timer(at: at(489)) == [])
     #expect(presence.timer(at: at(490)) == [.offline] && presence.deadline == nil)
   }
@@ -87,7 +87,7 @@ import Testing
     #expect(presence.linkEnded() == [.offline] && presence.linkEnded() == [])
     #expect(!presence.isDue(before: at(100_000)))
     _ = presence.visited(at: at(10))
-    presence.turnEnds(nextAfter: .seconds(100), at: at(20))
+    _ = presence.turnEnds(nextAfter: .seconds(100), at: at(20))
     #expect(presence.visitedElsewhere(at: at(30)) == [.offline] && presence.deadline == nil)
   }
 

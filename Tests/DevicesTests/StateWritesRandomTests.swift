@@ -150,11 +150,7 @@ import Testing
     let supersedesCommands = Bool.random(using: &random)
     desired = value
     if supersedesCommands { supersededBelow = nextTag }
-    run(machine.change(supersedesCommands ? .requested(value) : .copied(Self.published(value))))
-  }
-
-  private static func published(_ value: EncodedValue?) -> PublishedDesired {
-    value.map { .override($0) } ?? .noOverride
+    run(machine.change(supersedesCommands ? .requested(value) : .copied(value)))
   }
 
   private mutating func handOver() {
@@ -164,8 +160,8 @@ import Testing
     inFlight = nil
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
-    run(machine.handOver(value.map { .override($0) }, mayHaveCommands: mayHaveCommands))
-    if let value { run(machine.change(.copied(.override(value)))) }
+    run(machine.handOver(value, mayHaveCommands: mayHaveCommands))
+    if let value { run(machine.change(.copied(value))) }
     // A command with a ttl keeps waiting.
     let open = commands.filter {
       $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)

@@ -113,7 +113,7 @@ import Testing
   mutating func apply(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
     let value = value.map { EncodedValue($0) }
     let change: DesiredChange =
-      supersedesCommands ? .requested(value) : .copied(value.map { .override($0) } ?? .noOverride)
+      supersedesCommands ? .requested(value) : .copied(value)
     return run(machine.change(change)).filter { !$0.hasPrefix("desired") }
   }
   mutating func abandon(reason: String) -> [String] {
@@ -121,8 +121,8 @@ import Testing
   }
   /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
-    let published = desired.map { PublishedDesired.override(EncodedValue($0)) }
-    let log = run(machine.handOver(published, mayHaveCommands: mayHaveCommands))
+    let value = desired.map { EncodedValue($0) }
+    let log = run(machine.handOver(value, mayHaveCommands: mayHaveCommands))
     return log + (desired.map { apply($0, supersedesCommands: false) } ?? [])
   }
   /// The device answers the read, or accepts the write, and holds this value.

@@ -153,7 +153,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
   guard let notice = OwnershipMachine.Notice(payload, of: kitchen, isRetained: true, { _ in .microbit })
   else { return }
   for (name, desired) in notice.handover.desired {
-    guard case .override(let encoded) = desired else { continue }
+    guard let encoded = desired else { continue }
     let property = Profile.microbit.property(named: name)
     expect((try? property?.codec.decode(encoded.bytes)) != nil, "\(name): encoded as \(encoded.bytes)")
   }

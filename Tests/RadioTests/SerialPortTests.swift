@@ -18,7 +18,7 @@ import Testing
 
     func start(_ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String) {
       receivers = RadioReceivers(
-        ports, sends: sends, in: folder,
+        ports, mayWrite: sends, in: folder,
         received: { packets, _ in self.packets += packets.map { String(decoding: $0.message, as: UTF8.self) }
         },
         changed: { self.changes += 1 })

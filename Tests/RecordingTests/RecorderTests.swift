@@ -132,6 +132,44 @@ import Testing
     #expect(try text(of: "recordings/a.rec").split(separator: "\n").count == 6, "one column, one end")
   }
 
+  @Test("A column whose line is damaged does not give its readings, nor its number, to another one")
+  func damagedColumn() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    test.receive(1)
+    test.receive(line: "moisture:7")
+    await test.recorder.stop(within: .seconds(5))
+    let path = "recordings/a.part"
+    var lines = try text(of: path).split(separator: "\n").map(String.init)
+    lines[1] = String(repeating: "x", count: lines[1].utf8.count)
+    try folder.write(lines.joined(separator: "\n") + "\n", to: path)
+    await test.startAgain()
+    test.receive(line: "light:8")
+    test.receive(line: "moisture:9")
+    test.receive(2)
+    _ = try await test.recorder.finish()
+    #expect(
+      try await test.rows("a") == [
+        "table-1 values/moisture 7", "table-1 values/light 8", "table-1 values/moisture 9",
+        "table-1 temperature 2",
+      ])
+  }
+
+  @Test("What a bad disk has left of a line is cut off, however long it is")
+  func longRest() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    await test.recorder.stop(within: .seconds(5))
+    let path = "recordings/a.part"
+    let before = try text(of: path)
+    try folder.write(before + String(repeating: "\u{0}", count: 300 << 10), to: path)
+    await test.startAgain()
+    #expect(test.recorder.current?.bytes == before.utf8.count)
+    test.receive(1)
+    _ = try await test.recorder.finish()
+    #expect(try await test.rows("a") == ["table-1 temperature 1"])
+  }
+
   @Test(arguments: ["", "[12,0", "\u{0}\u{0}\u{0}"])
   func whatAPowerCutHasLeftOfANewOneIsRemoved(_ text: String) async throws {
     let test = try RecorderUnderTest(folder)

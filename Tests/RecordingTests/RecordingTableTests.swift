@@ -58,6 +58,25 @@ import Testing
       ])
   }
 
+  @Test(
+    "A reading is of the last column of its number before it", arguments: [RecordingTable.Layout.rows, .wide])
+  func damagedColumns(_ layout: RecordingTable.Layout) throws {
+    func column(_ device: String, _ number: Int, _ fields: [String]? = nil) -> RecordingLine {
+      .column(RecordedColumn(device: device, property: "p", unit: nil, fields: fields), number: number)
+    }
+    let lines: [RecordingLine] = [
+      column("b", 1), .reading(offset: 0, column: 0, value: 1), .reading(offset: 1, column: 1, value: 2),
+      column("c", 0, ["x", "y"]), .reading(offset: 2, column: 0, value: ["x": 3]), column("c", 999),
+    ]
+    let rows = try table(lines, layout).map { $0.split(separator: "Z").last ?? "" }
+    #expect(
+      rows
+        == (layout == .rows
+          ? ["time,device,property,value,unit", ",b,p,2,", #",c,p,"{""x"":3}","#]
+          : ["time,b p,c p.x,c p.y,c p", ",2,3,,"]))
+    #expect(RecordingLine(#"{"column":1000,"device":"a","property":"p"}"#.utf8) == nil)
+  }
+
   @Test func aFieldMayHaveAUnitOfItsOwn() throws {
     let column = RecordedColumn(
       device: "a", property: "climate", unit: "°C", fields: ["temperature", "humidity"],

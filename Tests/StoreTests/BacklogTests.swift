@@ -11,7 +11,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
 @Suite struct BacklogTests {
   private let a = Change.put([1])
   private let b = Change.put([2])
-  private let new = Backlog(
+  private let new = Backlog<Change>(
     Pacing(
       gather: .milliseconds(50), apart: .seconds(1), early: 3,
       retry: BackOff(first: .seconds(2), longest: .seconds(4), spread: 0)),
@@ -71,6 +71,17 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
   }
 
   // MARK: Pacing
+
+  @Test func whatMayWaitIsWrittenWithTheNextChange() {
+    var backlog = new
+    backlog.add("a", a, patience: .seconds(600), at: start)
+    #expect(backlog.deadline == at(600_000))
+    backlog.add("b", a, at: at(100))
+    backlog.add("a", b, patience: .seconds(600), at: at(120))
+    #expect(backlog.deadline == at(150))
+    let changes = backlog.take(at: at(150))
+    #expect(changes == ["a": b, "b": a])
+  }
 
   @Test func changesAreGatheredFromTheFirst() {
     var backlog = new
@@ -158,7 +169,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
   }
 }
 
-extension Backlog {
+extension Backlog<Change> {
   /// A transaction that takes no time.
   fileprivate mutating func write(at now: Moment) {
     _ = take(at: now)

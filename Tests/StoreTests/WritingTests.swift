@@ -123,7 +123,7 @@ import Testing
     for round in ["1", "2", "3"] {
       // After the first one there is a pause.
       await store.put("paced", bytes(round))
-      await store.put("urgent", bytes(round), isUrgent: true)
+      await store.put("urgent", isUrgent: true) { bytes(round) }
       try await eventually("round \(round) in the file") { [path] in
         try StateDatabase.records(path: path).texts == ["paced": round, "urgent": round]
       }
@@ -138,7 +138,7 @@ import Testing
     var versions: Set<String> = []
     let start = ContinuousClock.now
     while versions.count < 6, start.duration(to: .now) < patience {
-      await store.put("urgent", bytes("\(versions.count)"), isUrgent: true)
+      await store.put("urgent", isUrgent: true) { [versions] in bytes("\(versions.count)") }
       versions.insert(try connection.text("PRAGMA data_version"))
     }
     #expect(versions.count == 6)
@@ -152,7 +152,7 @@ import Testing
     var versions: Set<String> = []
     let start = ContinuousClock.now
     while start.duration(to: .now) < .milliseconds(500) {
-      await store.put("urgent", bytes("\(versions.count)"), isUrgent: true)
+      await store.put("urgent", isUrgent: true) { [versions] in bytes("\(versions.count)") }
       versions.insert(try connection.text("PRAGMA data_version"))
     }
     // The file as it was, the first transaction, three at once, one that is about to begin; for each pause two at most. A

@@ -114,16 +114,16 @@ extension OwnershipMachine.Notice {
 
   private static func desired(
     _ object: JSONObject, _ used: Set<String>, _ profile: Profile
-  ) -> [String: PublishedDesired] {
+  ) -> [String: EncodedValue?] {
     let configured = Set(texts(object["configured"]))
-    var values: [String: PublishedDesired] = [:]
+    var values: [String: EncodedValue?] = [:]
     for property in profile.properties {
       if configured.contains(property.name) {
-        values[property.name] = .noOverride
+        values[property.name] = .some(nil)
       } else if let json = object["desired"]?[property.name] {
-        values[property.name] = (try? property.value(of: json)).map(PublishedDesired.override)
+        values[property.name] = (try? property.value(of: json)).map(Optional.some)
       } else if used.contains(property.name) {
-        values[property.name] = .noOverride
+        values[property.name] = .some(nil)
       }
     }
     return values

@@ -33,7 +33,7 @@ import Log
 
   init(of device: Device) { self.device = device }
 
-  private var characteristic: Characteristic? { device.session.links?.services.resolution?.log }
+  private var characteristic: Characteristic? { device.session.linkSession?.services.resolution?.log }
 
   func linkDown() {
     link += 1

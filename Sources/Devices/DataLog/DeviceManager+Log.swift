@@ -14,9 +14,9 @@ extension DeviceManager {
   package func log(of id: DeviceID) async throws(RequestError) -> [UInt8] {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
-    _ = try device.session.requireLinks()
-    let log = device.requireLog()
-    guard registry.all.count(where: { $0.dataLog?.isCopying == true }) < Self.mostLogs || log.isCopying else {
+    _ = try device.session.requireLinkSession()
+    let log = device.dataLog
+    guard registry.all.count(where: { $0.dataLog.isCopying }) < Self.mostLogs || log.isCopying else {
       throw RequestError("\(Self.mostLogs) logs are being read: try again later")
     }
     guard log.beginCopying() else {
@@ -31,8 +31,8 @@ extension DeviceManager {
         failure = .unusable(obstacle)
       } else {
         defer { device.taskEnded() }
-        // Not of a link that has ended in between.
-        guard device.session.links?.services.resolution?.log != nil || !device.isLive else {
+        // A link that has ended in between says nothing about the log.
+        guard device.session.linkSession?.services.resolution?.log != nil || !device.isLive else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"
@@ -54,21 +54,15 @@ extension DeviceManager {
       }
       try? await loop.sleep(for: .milliseconds(500))
       // The user waits; links that bring nothing are made again less and less often.
-      if log.copy.count > before, device.state == .waiting { device.session.links?.reconnect() }
+      if log.copy.count > before, device.state == .waiting { device.session.linkSession?.reconnect() }
     }
   }
 }
 
 extension Device {
-  func requireLog() -> DataLog {
-    let log = dataLog ?? DataLog(of: self)
-    dataLog = log
-    return log
-  }
-
   /// There is a link, or another setting.
   func collectLog() {
-    if settings.log, isLive { requireLog().collect() }
+    if settings.log, isLive { dataLog.collect() }
   }
 
   /// A new row of the data log was read.

@@ -34,7 +34,7 @@ package struct LogTime: Sendable, Equatable {
     case hours = "h"
     case days = "d"
 
-    /// The heading of the column is `Time (seconds)`, for example.
+    /// The heading of the column is `Time (seconds)`, for example: the cases are called as MakeCode writes them.
     init?(heading: String) {
       guard let unit = Self.allCases.first(where: { heading == "Time (\($0))" }) else { return nil }
       self = unit
@@ -217,19 +217,6 @@ package struct LogPosition: Sendable, Equatable {
       let column = last["column"]?.integer
     {
       self.last = LogTime(value: value, unit: unit, column: column)
-    }
-  }
-}
-
-extension LogTime.Unit: CustomStringConvertible {
-  /// The word in headings.
-  package var description: String {
-    switch self {
-    case .milliseconds: "milliseconds"
-    case .seconds: "seconds"
-    case .minutes: "minutes"
-    case .hours: "hours"
-    case .days: "days"
     }
   }
 }

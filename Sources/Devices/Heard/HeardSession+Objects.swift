@@ -7,9 +7,6 @@ import Log
 extension HeardSession {
   /// A sender of ever new kinds of objects gets no more properties than these.
   private static let mostObjects = 64
-  /// An encrypted frame may be repeated by a stranger after a restart if it was sent since the counter was stored: once in
-  /// this time, to spare the disk, and at each event.
-  private static let counterInterval = Duration.seconds(600)
 
   private var mayHaveObjects: Bool { device.description.profile.usesBTHome }
 
@@ -52,7 +49,10 @@ extension HeardSession {
   }
 
   private func learn(_ frame: BTHome.Frame) {
-    storeCounter(isUrgent: frame.hasEvents)
+    // A stranger may repeat a frame that was sent since the counter was written.
+    context.store.change(device.address, isPrompt: frame.hasEvents) { [objects] in
+      $0.counter = objects.counter
+    }
     if let id = frame.unknownObject, device.description.unknownObjects.insert(id).inserted {
       context.log.write(
         device.isAnonymous ? .debug : .warning,
@@ -68,12 +68,5 @@ extension HeardSession {
       context.store.change(device.address) { $0.firmware = firmware }
       device.report(.description)
     }
-  }
-
-  private func storeCounter(isUrgent: Bool) {
-    guard let counter = objects.counter, counter != device.record.counter else { return }
-    if !isUrgent, let stored = counterStored, Moment.now < stored + Self.counterInterval { return }
-    counterStored = .now
-    context.store.change(device.address) { $0.counter = counter }
   }
 }

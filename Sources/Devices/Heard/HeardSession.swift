@@ -23,8 +23,6 @@ import Log
   var objects: ObjectReader
   /// What was heard last while another gateway owned the device, until its `info` should have come.
   private var heardMeanwhile: (time: Timestamp, states: [(channel: Channel, value: Value)])?
-  /// When the counter of encrypted frames was stored last in this run.
-  var counterStored: Moment?
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
     let all = device.channels.compactMap(\.property.source)
@@ -106,7 +104,7 @@ import Log
     guard before == nil else { return false }
     // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
     loop.timer(after: Self.ownerLimit) { [weak self] in
-      guard let self, let heard = heardMeanwhile else { return }
+      guard let self, !isStopped, let heard = heardMeanwhile else { return }
       heardMeanwhile = nil
       noteHeard(at: heard.time)
       device.report(.description)

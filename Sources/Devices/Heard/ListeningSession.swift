@@ -63,12 +63,7 @@ import GATT
 
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
-  override func limitChanged() {
-    follow { [limit] presence in
-      presence.changeLimit(to: limit)
-      return []
-    }
-  }
+  override func limitChanged() { follow { [limit] in $0.changeLimit(to: limit) } }
 
   /// What is heard from now on are readings again.
   override func becameOffline() { events.forgetReadings() }

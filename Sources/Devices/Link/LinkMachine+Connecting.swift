@@ -51,11 +51,13 @@ extension LinkMachine {
     case .keyMissing:
       if pairing.linkWasRefused() { return bondLost(seen) }
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
-    // They say nothing about the bond.
+    // These errors say nothing about the bond.
     case .transient, .timedOut, .busy: break
     case .cutShort:
       pairing.mayBeLost = true
-      if pairing.isDue { return trouble(.connectFailed(error.description)) + forget(thenWait: .zero) }
+      if pairing.isDue {
+        return trouble(.connectFailed(error.description)) + endLink(thenWait: .zero, forgets: true)
+      }
     case .unlikely, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
     }
     let actions = trouble(.connectFailed(error.description))
@@ -70,7 +72,7 @@ extension LinkMachine {
       return trouble(.bondLost(pairsAgain: false)) + wait(longBackOff.next(), seen)
     }
     pairing.isDue = true
-    return trouble(.bondLost(pairsAgain: true)) + forget(thenWait: .zero)
+    return trouble(.bondLost(pairsAgain: true)) + endLink(thenWait: .zero, forgets: true)
   }
 
   mutating func subscribed(_ result: Subscription, _ seen: Snapshot) -> [Action] {
@@ -92,7 +94,7 @@ extension LinkMachine {
           false
         }
       return trouble(.subscribeFailed(error.description))
-        + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
+        + endLink(thenWait: backOff.next(), forgets: isCacheOutdated)
     case .unreadable(let error):
       if failures.count(.unreadable) > 1 {
         return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next())

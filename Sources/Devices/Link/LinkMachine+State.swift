@@ -147,7 +147,7 @@ extension LinkMachine {
     case failed(CentralError)
     /// No value could be read, though the services are known and the link lasts.
     ///
-    /// This happens if the peripheral requires pairing: bluetoothd 5.66 never answers the read, 5.82 fails it
+    /// No value can be read if the peripheral requires pairing: bluetoothd 5.66 never answers the read, 5.82 fails it
     /// at once, and both keep the link (tested). One that no longer responds does the same once; on the next
     /// link its services are not resolved.
     case unreadable(CentralError)

@@ -67,8 +67,7 @@ struct LinkMachine: Sendable {
     case .unusable(let reason):
       // Otherwise the operation in progress reports it, or there is no link.
       guard state.isInUse else { return [] }
-      let delay = longBackOff.next()
-      return trouble(.unusable(reason)) + (seen.isPaired ? forget(thenWait: delay) : endLink(thenWait: delay))
+      return trouble(.unusable(reason)) + endLink(thenWait: longBackOff.next(), forgets: seen.isPaired)
     case .readingsExpected(let isExpected):
       liveness.expect(isExpected, at: seen.now)
       return state.isLive ? change(to: .live(checkAt: liveness.limit.map { seen.now + $0 })) : []
@@ -91,7 +90,9 @@ struct LinkMachine: Sendable {
       pairing.mode = mode
       pairing.isDue = true
       // The peripheral seems to have lost the bond.
-      if case .waiting = state, seen.isPaired, pairing.mayBeLost { return forget(thenWait: .zero) }
+      if case .waiting = state, seen.isPaired, pairing.mayBeLost {
+        return endLink(thenWait: .zero, forgets: true)
+      }
       return reconnect(seen)
     case .unpair: return unpair()
     case .stop: return change(to: .stopped)
@@ -135,7 +136,7 @@ struct LinkMachine: Sendable {
       // bluetoothd may have cached the services of an earlier program of the peripheral: if a service has the same handles, it
       // takes the characteristics from its cache. Refused reads, and a link without readings, may be due to that, too.
       let isFirst = failures.count(.unsuitable) == 1
-      if isFirst, !seen.isPaired { return forget(thenWait: .zero) }
+      if isFirst, !seen.isPaired { return endLink(thenWait: .zero, forgets: true) }
       // If the discovery of services fails, bluetoothd reports a link without any.
       return trouble(.unsuitable(lacks: lacks))
         + endLink(thenWait: isFirst ? backOff.next() : longBackOff.next())
@@ -144,8 +145,7 @@ struct LinkMachine: Sendable {
       if remaining > .zero { return change(to: .live(checkAt: seen.now + remaining)) }
       linkWasGood(until: liveness.lastSignOfLife)
       let isCacheOutdated = !liveness.hasReading && failures.count(.silent) == 1 && !seen.isPaired
-      return trouble(.silent(limit))
-        + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
+      return trouble(.silent(limit)) + endLink(thenWait: backOff.next(), forgets: isCacheOutdated)
     default: return []
     }
   }
@@ -159,7 +159,7 @@ struct LinkMachine: Sendable {
     case .subscribing:
       lastError = lastError ?? .linkEnded(reason)
       let isRefused = !seen.isPaired && failures.count(.ended) >= Self.mostEnded
-      return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next(), seen)
+      return (isRefused ? trouble(.wantsPairing) : []) + wait(backOff.next(), seen)
     case .live:
       lastError = .linkEnded(reason)
       linkWasGood(until: seen.now)
@@ -225,8 +225,9 @@ struct LinkMachine: Sendable {
     pairing.mode = .ask
     pairing.isDue = false
     switch state {
-    case .live where isOnDemand: return forget(thenWait: nil)
-    case .waiting, .awaitingServices, .subscribing, .live: return forget(thenWait: backOff.next())
+    case .live where isOnDemand: return endLink(thenWait: nil, forgets: true)
+    case .waiting, .awaitingServices, .subscribing, .live:
+      return endLink(thenWait: backOff.next(), forgets: true)
     // Makes an attempt to connect fail.
     case .absent, .connecting, .leaving, .idle, .stopped:
       pairing.bondHolds()
@@ -252,14 +253,12 @@ struct LinkMachine: Sendable {
     change(to: .waiting(until: seen.now + delay, wakesOnAdvertisement: wakesOnAdvertisement))
   }
 
-  /// - Parameter delay: how long to wait after the end of the link; nil: until a link is demanded.
-  mutating func endLink(thenWait delay: Duration?) -> [Action] {
-    change(to: .leaving(thenWait: delay)) + [.disconnect]
-  }
-
-  mutating func forget(thenWait delay: Duration?) -> [Action] {
-    pairing.bondHolds()
-    return change(to: .leaving(thenWait: delay)) + [.forget]
+  /// - Parameters:
+  ///   - delay: how long to wait after the end of the link; nil: until a link is demanded.
+  ///   - forgets: whether what bluetoothd knows of the peripheral is deleted.
+  mutating func endLink(thenWait delay: Duration?, forgets: Bool = false) -> [Action] {
+    if forgets { pairing.bondHolds() }
+    return change(to: .leaving(thenWait: delay)) + [forgets ? .forget : .disconnect]
   }
 
   mutating func trouble(_ trouble: Trouble) -> [Action] {

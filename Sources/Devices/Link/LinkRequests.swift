@@ -11,7 +11,7 @@ import EventLoop
   private static let most = 64
 
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
-  private var count: UInt64 = 0
+  private var lastNumber: UInt64 = 0
 
   /// - Parameter trouble: why there is no link, as far as is known when the time is over.
   /// - Returns: whether the request waits; if it does not, `body` was called.
@@ -22,8 +22,8 @@ import EventLoop
       body("\(Self.most) requests are waiting for the device already")
       return false
     }
-    count += 1
-    let (number, seconds) = (count, min(seconds, Self.waitLimit))
+    lastNumber += 1
+    let (number, seconds) = (lastNumber, min(seconds, Self.waitLimit))
     let timer = loop.timer(after: .seconds(seconds)) { [weak self] in
       self?.waiting.removeAll { $0.number == number }
       body("the device could not be connected within \(seconds) s\(trouble().map { ": \($0)" } ?? "")")

@@ -115,8 +115,8 @@ import Log
     timer.set(schedule.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
-      case .giveUp(let device): devices[device]?.session.links?.endTurn()
-      case .connect(let device): devices[device]?.session.links?.connect()
+      case .giveUp(let device): devices[device]?.session.linkSession?.endTurn()
+      case .connect(let device): devices[device]?.session.linkSession?.connect()
       }
     }
     let (now, time) = (Moment.now, Timestamp.now)

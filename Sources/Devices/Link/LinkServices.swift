@@ -8,7 +8,7 @@ import Log
 @LoopActor final class LinkServices {
   /// What the link offers; nil: there is none.
   private(set) var resolution: Resolution? {
-    didSet { if resolution?.log != oldValue?.log { device.dataLog?.linkDown() } }
+    didSet { if resolution?.log != oldValue?.log { device.dataLog.linkDown() } }
   }
   /// The visit for which the link is made; nil: the link is to last, or there is none.
   private var visit: Visit?
@@ -96,7 +96,7 @@ import Log
       }
       return .subscribed
     } catch {
-      return error.leavesLinkUp && device.sequence == before ? .unreadable(error) : .failed(error)
+      return error.wantsPairing && device.sequence == before ? .unreadable(error) : .failed(error)
     }
   }
 
@@ -109,18 +109,12 @@ import Log
     do throws(CentralError) {
       try await channel.subscribe(on: central, in: visit)
       return nil
-    } catch {
-      let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
-      switch error {
-      // One that the end of the link has caused arrives as `disconnected`.
-      case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional,
-        .unlikely where isOptional:
-        exclude(channel, because: error)
-        return error
-      case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
-        .keyMissing, .cutShort, .unavailable:
-        throw error
-      }
+    } catch
+      where error.concernsOneCharacteristic
+      && (alive.map { $0 != channel.index } ?? (offered.count > 1))
+    {
+      exclude(channel, because: error)
+      return error
     }
   }
 
@@ -139,7 +133,7 @@ import Log
     guard !again.isEmpty else { return }
     for channel in again { channel.include(resolution?.characteristics[channel.index]) }
     device.task { [self] central in
-      if await use(again, on: central) { device.servicesChanged(offered: offered) }
+      if await use(again, on: central) { device.offerChanged(to: offered) }
     }
   }
 
@@ -147,7 +141,7 @@ import Log
 
   /// Stops using removed characteristics.
   /// - Returns: the channels that have another characteristic now; nil: the link lacks what the profile requires.
-  func changeServices(to characteristics: [Characteristic]) -> [Channel]? {
+  func replace(with characteristics: [Characteristic]) -> [Channel]? {
     context.log.info("services changed", device.fields)
     let resolution = resolve(characteristics)
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
@@ -194,7 +188,7 @@ import Log
       }
     }
     device.learn(texts)
-    if !isAnswered { device.session.links?.feed(.unresponsive) }
+    if !isAnswered { device.session.linkSession?.feed(.unresponsive) }
   }
 
   // MARK: Characteristics
@@ -214,17 +208,5 @@ import Log
         ])
     }
     return resolution
-  }
-}
-
-extension CentralError {
-  /// Whether the link may still be up after this error. Then a failed read may be due to missing pairing.
-  fileprivate var leavesLinkUp: Bool {
-    switch self {
-    case .timedOut, .unlikely: true
-    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .cutShort,
-      .unavailable:
-      false
-    }
   }
 }

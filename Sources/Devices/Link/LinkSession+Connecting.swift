@@ -12,14 +12,14 @@ extension LinkSession {
     }
     let before = adapters.chosen
     let again: @LoopActor () -> Void = { [weak self] in self?.connect() }
-    switch adapters.choose(hasFreeLink: context.links.free(for: device), orWait: again) {
+    switch adapters.choose(freeLinks: context.scheduler.free(for: device), orWait: again) {
     case .use(let index):
-      context.links.occupy(device, on: index)
+      context.scheduler.occupy(device, on: index)
       if let before, index != before {
         context.log.info("switching to adapter \(central.adapterName)", device.fields)
       }
       connectNow()
-    case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
+    case .full(let adapters): context.scheduler.wait(device, on: adapters, isUrgent: isUrgent)
     case .wait: break
     case .none: feed(.connected(.failed(.gone)))
     }
@@ -63,7 +63,7 @@ extension LinkSession {
     adapters.becameLive()
     // A request that came during the attempt to connect, to a peripheral that has a bond.
     if adapters.isPaired { endPairing(.success(.paired)) }
-    context.links.becameLive(device)
+    context.scheduler.becameLive(device)
     follow { $0.visited(at: .now) }
     services.up()
     device.updateLEDs()
@@ -71,21 +71,21 @@ extension LinkSession {
     if services.hasInformation { device.task { [services] in await services.readInformation(on: $0) } }
     waiting.resume(nil)
     device.collectLog()
-    if let changedServices { servicesChanged(changedServices) }
+    if let changedServices { liveServicesChanged(to: changedServices) }
     changedServices = nil
     noteFirstValues()
   }
 
-  func servicesChanged(_ characteristics: [Characteristic]) {
-    guard let changed = services.changeServices(to: characteristics) else {
-      device.servicesChanged(offered: services.offered)
+  func liveServicesChanged(to characteristics: [Characteristic]) {
+    guard let changed = services.replace(with: characteristics) else {
+      device.offerChanged(to: services.offered)
       return feed(.servicesLost)
     }
     expectReadings()
     device.task { [self] central in
       let isUsed = await services.use(changed, on: central)
       // Reported last, when commands for the added properties can be carried out.
-      if isUsed { device.servicesChanged(offered: services.offered) }
+      if isUsed { device.offerChanged(to: services.offered) }
       device.collectLog()
     }
   }

@@ -22,7 +22,7 @@ extension LinkSession {
     guard !pairingRequest.isRequested else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
-    if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
+    if !context.scheduler.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
     if adapters.isPaired, !machine.pairing.mayBeLost { return reply(.success(.paired)) }
     begin(passkey, reply)
     feed(.pair(device.settings.pairing))

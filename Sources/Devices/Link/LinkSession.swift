@@ -47,7 +47,7 @@ import Log
   override class func hasRoomForNew(in manager: DeviceManager) -> Bool {
     manager.neverConnected < mostNeverConnected
   }
-  override var links: LinkSession? { self }
+  override var linkSession: LinkSession? { self }
   override var sendsRegularly: Bool { device.settings.adjustedProfile.alive != nil }
   override var state: SessionState {
     // When a link ends, bluetoothd no longer knows that the peripheral is in range. One that gave its link to another device is
@@ -59,7 +59,7 @@ import Log
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
   var isConnectable: Bool {
-    !machine.state.isLive && (presence.isOnline || context.links.isWaiting(device))
+    !machine.state.isLive && (presence.isOnline || context.scheduler.isWaiting(device))
   }
 
   override var obstacle: String? { nil }
@@ -78,7 +78,7 @@ import Log
   func noteFirstValues() {
     guard awaitsFirstValues, machine.state.isLive, device.channels.allSatisfy(\.hasFirstValue) else { return }
     awaitsFirstValues = false
-    context.links.receivedFirstValues(device)
+    context.scheduler.receivedFirstValues(device)
   }
 
   /// The next values count as the first ones.
@@ -138,7 +138,7 @@ import Log
   }
   /// The last task of the device has ended.
   func tasksEnded() {
-    if machine.isOnDemand { feed(.visitEnded) } else { context.links.tasksEnded() }
+    if machine.isOnDemand { feed(.visitEnded) } else { context.scheduler.tasksEnded() }
   }
   /// Another device gets the link.
   func endTurn() { device.releaseLEDs { [weak self] in self?.giveUpLink() } }
@@ -146,11 +146,8 @@ import Log
   private func giveUpLink() {
     guard machine.state.isLive, let adapter = adapters.chosen else { return }
     context.log.debug("gives up its link: others wait for one", device.fields)
-    let wait = context.links.expectedWait(on: adapter)
-    follow { presence in
-      presence.turnEnds(nextAfter: wait, at: .now)
-      return []
-    }
+    let wait = context.scheduler.expectedWait(on: adapter)
+    follow { $0.turnEnds(nextAfter: wait, at: .now) }
     returns?.cancel()
     returns = loop.timer(after: Self.returnLimit) { [weak self] in
       self?.returns = nil
@@ -196,7 +193,7 @@ import Log
   }
 
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
-  private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
+  private func chooseAgain() { if adapters.isWaiting || context.scheduler.isWaiting(device) { connect() } }
 
   /// Something has happened to the link of an object of the device.
   func handle(_ event: CentralEvent, of id: PeripheralID) {
@@ -214,7 +211,7 @@ import Log
   /// Stops using removed characteristics, and starts using added ones.
   private func servicesChanged(to characteristics: [Characteristic]) {
     switch machine.state {
-    case .live: servicesChanged(characteristics)
+    case .live: liveServicesChanged(to: characteristics)
     case .subscribing: changedServices = characteristics
     case .awaitingServices: feed(.connected(begin(characteristics)))
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
@@ -230,7 +227,7 @@ import Log
     let reason =
       context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
     endPairing(.failure(RequestError(reason)))
-    context.links.forget(device)
+    context.scheduler.forget(device)
     follow { $0.stop() }
     waiting.resume(reason)
     if context.isStopping { return }
@@ -251,7 +248,7 @@ import Log
     for action in actions { perform(action) }
     // Most inputs do not change the state.
     guard state != reportedState else { return }
-    if !machine.state.occupiesLink { context.links.leave(device) }
+    if !machine.state.occupiesLink { context.scheduler.leave(device) }
     reportState()
   }
 

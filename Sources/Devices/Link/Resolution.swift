@@ -59,7 +59,9 @@ extension Resolution {
   private static func characteristic(
     of property: Property, _ all: [Characteristic], orReads: Bool
   ) -> Characteristic? {
-    let usable = all.filter { $0.service == property.service && $0.flags.allow(property, orReads: orReads) }
+    let usable = all.filter {
+      $0.service == property.service && $0.flags.obstacle(to: property, orReads: orReads) == nil
+    }
     var matching = usable.filter { $0.uuid == property.characteristic }
     if matching.isEmpty { matching = usable.filter { $0.uuid == property.alternative } }
     return property.instance < matching.count ? matching[property.instance] : nil
@@ -83,10 +85,13 @@ extension Resolution {
 }
 
 extension Characteristic.Flags {
-  /// Why the characteristic does not support the property's access and write mode.
-  fileprivate func obstacle(to property: Property) -> String? {
+  /// Why the characteristic does not support the property's access and write mode; nil: it does.
+  /// - Parameter orReads: whether reading may stand in for notifications.
+  fileprivate func obstacle(to property: Property, orReads: Bool = false) -> String? {
     if property.isReadable, !contains(.read) { return "cannot be read" }
-    if property.isNotifying, !notifies { return "does not notify" }
+    if property.isNotifying, !notifies, !(orReads && property.isReadable && property.kind == .state) {
+      return "does not notify"
+    }
     guard property.isWritable, !allowsWrite(of: property) else { return nil }
     switch property.writeMode {
     case .command where contains(.write): return "is written with \"write\": \"request\" only"
@@ -98,13 +103,6 @@ extension Characteristic.Flags {
 
   /// Whether the peripheral sends the values.
   var notifies: Bool { !isDisjoint(with: [.notify, .indicate]) }
-
-  /// Whether the characteristic supports the property's access and write mode.
-  /// - Parameter orReads: whether reading may stand in for notifications.
-  fileprivate func allow(_ property: Property, orReads: Bool) -> Bool {
-    (!property.isReadable || contains(.read)) && (!property.isWritable || allowsWrite(of: property))
-      && (!property.isNotifying || notifies || orReads && property.isReadable && property.kind == .state)
-  }
 
   private func allowsWrite(of property: Property) -> Bool {
     contains(property.writeMode == .command ? .writeWithoutResponse : .write)

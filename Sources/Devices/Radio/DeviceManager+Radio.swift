@@ -46,7 +46,8 @@ extension DeviceManager {
     radio = RadioState(configuration: wanted)
     context.transmitter.receivers = nil
     if wanted.isEnabled {
-      context.transmitter.receivers = RadioReceivers(wanted.ports, sends: wanted.isSending) { [weak self] in
+      context.transmitter.receivers = RadioReceivers(wanted.ports, mayWrite: wanted.isSending) {
+        [weak self] in
         self?.received($0, from: $1)
       } changed: { [weak self] in
         self?.receiversChanged()

@@ -213,7 +213,7 @@ import Log
     }
     let echo = Echo(wanted)
     func tell(_ outcome: Outcome?) {
-      for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
+      for (observer, _) in device.observers { observer.wrote(wanted.value, to: name, outcome) }
       if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
     }
     func end(_ outcome: Outcome) {

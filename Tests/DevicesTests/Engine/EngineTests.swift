@@ -98,6 +98,18 @@ import Testing
     await tested.end()
   }
 
+  /// Insufficient authentication, authorization and encryption.
+  @Test(arguments: [0x05, 0x08, 0x0F])
+  func refusalForWantOfABondMeansPairingIsRequired(code: Int) async throws {
+    let tested = try await Engine(isInRange: false)
+    await tested.refuseSubscriptions(code)
+    await tested.comeBack()
+    try await tested.frontEnd.change("it wants pairing") { $0.trouble == .wantsPairing && $0.wantsPairing }
+    // It is not taken for one with other services, which bluetoothd is to forget.
+    #expect(await tested.hasObject(of: Engine.address))
+    await tested.end()
+  }
+
   @Test(
     "An entry with an address is known at the start, but behind a pattern that may match the device",
     arguments: [
@@ -988,7 +1000,7 @@ import Testing
     let before = tested.frontEnd.events.count
     await #expect(throws: RequestError.self) {
       try await tested.engine.setOwnerAndRename(
-        .other(attic), ["period": .override(try Property.microbitPeriod.encode(800))],
+        .other(attic), ["period": try Property.microbitPeriod.encode(800)],
         to: DeviceID("kitchen"))
     }
     try await tested.frontEnd.availability(false, from: before)
@@ -1003,18 +1015,18 @@ import Testing
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(configuration { $0.period = 300 }, isInRange: false)
     let period = try Property.microbitPeriod.encode(800)
-    func handOver(_ desired: PublishedDesired) async -> DeviceDescription? {
+    func handOver(_ desired: EncodedValue?) async -> DeviceDescription? {
       await tested.engine.setOwner(
         .other(attic), of: Engine.id, Handover(desired: ["period": desired]), isTakenOver: true,
         hasNewLink: true)
       return await tested.engine.device(Engine.id)
     }
-    var device = await handOver(.noOverride)
+    var device = await handOver(nil)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
-    device = await handOver(.override(period))
+    device = await handOver(period)
     #expect(device?.desired == ["period": 800] && device?.configured == [])
     // A request has withdrawn the override there.
-    device = await handOver(.noOverride)
+    device = await handOver(nil)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     await tested.end()
   }
@@ -1029,7 +1041,7 @@ import Testing
     #expect(outcomes.elements == [.pending])
     let period = try Property.microbitPeriod.encode(.integer(there))
     await tested.engine.setOwner(
-      .other(attic), of: Engine.id, Handover(desired: ["period": .override(period)]), isTakenOver: true,
+      .other(attic), of: Engine.id, Handover(desired: ["period": period]), isTakenOver: true,
       hasNewLink: true)
     #expect(
       outcomes.elements.dropFirst()
@@ -1058,7 +1070,7 @@ import Testing
     let attic = try #require(GatewayID("attic"))
     let tested = try await Engine(configuration(), isInRange: false)
     let period = try Property.microbitPeriod.encode(800)
-    let desired: [String: PublishedDesired] = ["period": .override(period)]
+    let desired: [String: EncodedValue?] = ["period": period]
     await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired, revision: 1))
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     let outcomes = await tested.command(500)
@@ -1077,7 +1089,7 @@ import Testing
     let attic = try #require(GatewayID("attic"))
     let cellar = try #require(GatewayID("cellar"))
     let tested = try await Engine(configuration(), isInRange: false)
-    let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(500))]
+    let desired: [String: EncodedValue?] = ["period": try Property.microbitPeriod.encode(500)]
     // While the owner is offline, the others all have the command.
     await tested.engine.setOwner(.other(attic), of: Engine.id)
     let outcomes = await tested.command(500)
@@ -1193,7 +1205,7 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     func handover(_ period: Value, _ revision: Int) throws -> Handover {
       Handover(
-        desired: ["period": .override(try Property.microbitPeriod.encode(period))], revision: revision)
+        desired: ["period": try Property.microbitPeriod.encode(period)], revision: revision)
     }
     await tested.engine.setOwner(.other(attic), of: Engine.id, try handover(1500, 1))
     await tested.engine.setOwner(.other(attic), of: Engine.id, try handover(500, 2))
@@ -1208,7 +1220,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let attic = try #require(GatewayID("attic"))
-    let desired: [String: PublishedDesired] = ["period": .override(try Property.microbitPeriod.encode(800))]
+    let desired: [String: EncodedValue?] = ["period": try Property.microbitPeriod.encode(800)]
     var tested = try await Engine(configuration(), state: path, isInRange: false)
     await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired))
     #expect(await tested.command(500).elements == [.pending])
@@ -1262,12 +1274,12 @@ extension DeviceManager {
   }
 
   /// In one loop iteration: in the next one, the device may already be connecting again.
-  private func links(_ id: DeviceID) -> LinkSession? { (try? requireDevice(id))?.session.links }
+  private func links(_ id: DeviceID) -> LinkSession? { (try? requireDevice(id))?.session.linkSession }
   fileprivate func isUrgent(_ id: DeviceID) -> Bool { links(id)?.isUrgent == true }
   func urgencyEnd(_ id: DeviceID) -> Moment? { links(id)?.urgencyEnd }
 
   fileprivate func setOwnerAndRename(
-    _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID
+    _ owner: Owner, _ desired: [String: EncodedValue?], to id: DeviceID
   ) throws {
     setOwner(
       owner, of: EngineUnderTest.id, Handover(desired: desired), isTakenOver: true, hasNewLink: true)

@@ -131,6 +131,11 @@ final class EngineUnderTest: Sendable {
   func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }
   /// The link stays, but nothing is notified any more.
   func silence() async { _ = await simulator.control(ControlRequest(op: .silent, i: 0, on: true)) }
+  /// Requests for notifications fail with this error code of ATT.
+  func refuseSubscriptions(_ code: Int) async {
+    _ = await simulator.control(
+      ControlRequest(op: .subscription, i: 0, fault: .error, code: code, count: 100))
+  }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
   /// An adapter is added or removed.
   func plug(_ adapter: Int, _ on: Bool, as name: String? = nil) async {

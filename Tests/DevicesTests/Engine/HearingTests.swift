@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import Log
 import Peripherals
 import TestSupport
 import Testing
@@ -138,6 +139,41 @@ import Testing
     await tested.end()
   }
 
+  /// The owner's `info` is awaited first, that of a device whose silence means nothing.
+  @Test(
+    "What is heard of another gateway's device is noted later, unless it is disabled by then",
+    arguments: [false, true])
+  func heardMeanwhile(isDisabled: Bool) async throws {
+    var configuration = try Self.configuration()
+    configuration.devices[0].options.offlineAfter = .never
+    let tested = try await Engine(configuration) { $0.described = [Self.beacon(Self.named, Self.frame(17))] }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    await tested.vanish(1)
+    let before = Timestamp(milliseconds: 1_000_000)
+    try await Self.hearOfAnother(tested, before)
+    if isDisabled {
+      configuration.devices[0].options.isEnabled = false
+      await tested.engine.configure(configuration)
+    }
+    try await loop.sleep(for: .milliseconds(3200))
+    #expect(await (tested.engine.device(id)?.record.lastHeard == before) == isDisabled)
+    await tested.end()
+  }
+
+  @LoopActor private static func hearOfAnother(_ tested: Engine, _ before: Timestamp) throws {
+    let session = try #require(Self.session(tested))
+    session.device.owner = .other(GatewayID(hostName: "attic"))
+    tested.engine.store.change(named) { $0.lastHeard = before }
+    var seen = Peripheral(
+      id: PeripheralID(path: "/"), address: named, name: nil, rssi: -60, isConnected: false, isPaired: false)
+    seen.advertised.serviceData = [service: frame(17)]
+    seen.lastReports.serviceData = 1_000_000
+    session.events.forgetReadings()
+    session.seen(seen, by: 0)
+    #expect(tested.engine.store.record(named).lastHeard == before)
+  }
+
   /// It sends every ten minutes, in this run and the next one; then its profile says something else.
   @Test func rhythmIsKeptOverARestart() async throws {
     let folder = try TemporaryFolder(), path = folder.path + "/state.db"
@@ -255,7 +291,7 @@ import Testing
       await tested.advertise(Self.frame(16) + [UInt8.random(in: 1...255)], of: Self.service, by: 1)
       return tested.frontEnd.events.elements.count != mark
     }
-    #expect(await tested.engine.links.values.allSatisfy { $0 == 0 })
+    #expect(await tested.engine.usedLinks.values.allSatisfy { $0 == 0 })
     #expect(await tested.engine.device(id)?.session == .listening)
     await tested.end()
     #expect(await tested.engine.device(id)?.session == .stopped)

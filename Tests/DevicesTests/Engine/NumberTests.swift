@@ -36,7 +36,7 @@ import Testing
   }
 
   @LoopActor private static func endTurn(_ tested: Engine) {
-    tested.engine.registry.byID[Engine.id]?.session.links?.endTurn()
+    tested.engine.registry.byID[Engine.id]?.session.linkSession?.endTurn()
   }
 
   @LoopActor private static func isBusy(_ tested: Engine) -> Bool {

@@ -135,6 +135,6 @@ extension DeviceManager {
 
 extension EngineUnderTest {
   @LoopActor fileprivate func lastSignOfLife() -> Moment? {
-    engine.registry.byID[Self.id]?.session.links?.machine.liveness.lastSignOfLife
+    engine.registry.byID[Self.id]?.session.linkSession?.machine.liveness.lastSignOfLife
   }
 }

@@ -79,7 +79,7 @@ def faults(room):
     online(page)
     room.microbits.ask("pairing", 2)
     room.microbits.ask("disconnect", 2)
-    look(page, room, "pairing", "gateway.findings?.some((f) => /pair|ends_links/.test(f.code))")
+    look(page, room, "pairing", "gateway.findings?.some((f) => /pair/.test(f.code))")
     room.gateway.end(signal.SIGKILL)
     page.until("!$('.strip.bad').hidden", CONNECT)
     for width, height in ((390, 844), (1280, 800)):
