@@ -103,9 +103,9 @@ private struct SetupRun {
       answers.isReadable = { access.obstacle(to: $0) == nil }
     }
     // Off the loop: a file can be standard input, at which the user types.
-    let given = try await EventLoop.blocking { [setup, present] in
-      Result { () throws(CommandFailure) in try setup.given(present) }
-    }.get()
+    let given = try await EventLoop.blocking { [setup, present] () throws(CommandFailure) in
+      try setup.given(present)
+    }
     var interview = SetupInterview(
       answers: answers, given: given, isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"),
