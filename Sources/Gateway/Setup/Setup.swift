@@ -167,7 +167,7 @@ private struct SetupRun {
     for name in plan.secrets.keys.sorted() {
       lines.append("The password goes to \(name) beside it, readable only by the gateway.")
     }
-    return lines.map(Excerpt.harmless)
+    return lines.map { Excerpt.harmless($0) }
   }
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
@@ -178,7 +178,7 @@ private struct SetupRun {
     let findings = await check.run()
     let lines = findings.flatMap { finding in
       [finding.text] + (finding.remedy.map { ["  " + Setup.inWords($0)] } ?? [])
-    }.map(Excerpt.harmless)
+    }.map { Excerpt.harmless($0) }
     let isUsable = findings.allSatisfy { $0.level != .fault }
     if isUsable { await console.show(lines) }
     return isUsable ? [] : lines
