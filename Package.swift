@@ -63,7 +63,7 @@ let package = Package(
     module("EventLoop", ["CLinux"]),
     module("Sockets", ["EventLoop"]),
     module("DBus", ["EventLoop", "CDBus"]),
-    module("GATT"),
+    module("GATT", ["JSON"]),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration"]),
@@ -126,7 +126,7 @@ let package = Package(
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
-    tests("GATTTests", ["GATT", "TestSupport"]),
+    tests("GATTTests", ["GATT", "JSON", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests(
       "BlueZTests",

@@ -25,7 +25,7 @@ extension Profile {
         hint: "name its folder with --profiles-directory, and the profile with --profile")
       : ConfigurationError(
         problem: "there is no profile \(Excerpt(text))",
-        hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
+        hint: suggestion(for: text, among: (builtIn + profiles).map(\.name)))
     throw ConfigurationErrors(file: isFile ? text : nil, errors: [error])
   }
 
