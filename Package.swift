@@ -120,8 +120,8 @@ let package = Package(
       swiftSettings: lean),
 
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
-      swiftSettings: strict),
+      name: "TestSupport", dependencies: ["Configuration", "EventLoop", "GATT", "CLinux"],
+      path: "Tests/TestSupport", swiftSettings: strict),
     tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),

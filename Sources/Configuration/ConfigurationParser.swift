@@ -55,10 +55,8 @@ extension Configuration {
   }
 
   /// What is valid but probably a mistake.
-  var warnings: [ConfigurationError] { warnings(installed: 0) }
-
   /// - Parameter installed: how many profiles are those of ``profilesDirectory``, whose warnings name their files.
-  func warnings(installed: Int) -> [ConfigurationError] {
+  func warnings(installed: Int = 0) -> [ConfigurationError] {
     deviceWarnings + entryWarnings + radioWarnings + valueWarnings
       + (radio.isSending && !radio.isEnabled
         ? [

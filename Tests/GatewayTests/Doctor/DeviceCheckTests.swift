@@ -2,6 +2,7 @@ import Configuration
 import Findings
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import BlueZ
