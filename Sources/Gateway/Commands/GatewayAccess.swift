@@ -103,10 +103,10 @@ import Sockets
     var denied: [(gateway: String, path: String)] = []
     for (gateway, path) in RuntimeFolder.sockets(environment, service: service) {
       if let id, gateway != id { continue }
-      do throws(UnixSocket.Failure) {
+      do throws(SocketFailure) {
         open.append((gateway, path, try UnixSocket.connect(to: path)))
       } catch {
-        if error == .denied { denied.append((gateway, path)) }
+        if error.isDenied { denied.append((gateway, path)) }
       }
     }
     return (open, denied)
