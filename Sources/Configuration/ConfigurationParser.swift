@@ -40,7 +40,7 @@ extension Configuration {
     do throws(FileProblem) {
       bytes = try FileProblem.read(file)
     } catch {
-      throw .unreadable(file, error.description)
+      throw .unreadable(file, error)
     }
     return try document(bytes).mapError { $0.located(in: file) }.get()
   }

@@ -191,8 +191,8 @@ enum GatewayCommand {
     }
     do throws(StoreError) {
       let sections = try StateDatabase.sections(path: database.path)
-      let owner = NewFile.status(database.path)?.st_uid
-      let user = owner.map { " (of the user \(RuntimeFolder.name(ofUser: $0)))" } ?? ""
+      let owner = FileProblem.status(database.path)?.st_uid
+      let user = owner.map { " (of the user \(FileProblem.name(ofUser: $0)))" } ?? ""
       printOutput("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {
@@ -209,13 +209,10 @@ enum GatewayCommand {
     for line in try PendingSetup()?.apply(to: path) ?? [] { printOutput(line) }
   }
 
-  /// Where the package installs profiles, which a configuration can name in `profiles_directory`.
-  static let installedProfiles = "/usr/share/microbit-gateway/profiles"
-
   /// Prints the profile of this name as JSON; nil: lists the profiles.
   /// - Parameter folder: that of the installed profiles.
   @LoopActor static func profiles(
-    _ name: String?, _ path: String?, installed folder: String = installedProfiles
+    _ name: String?, _ path: String?, installed folder: String = Profile.installedDirectory
   ) throws(CommandFailure) {
     var profiles = Profile.builtIn
     // A built-in profile needs no configuration.
@@ -256,9 +253,8 @@ enum GatewayCommand {
 extension ConfigurationErrors {
   /// The errors, and what to do if a file is closed to this user.
   var advice: String {
-    let isDenied = errors.contains { $0.problem.hasSuffix("Permission denied") }
-    return isDenied
-      ? "\(self)\nThe user \(RuntimeFolder.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
+    errors.contains(where: \.isDenied)
+      ? "\(self)\nThe user \(FileProblem.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
       : description
   }
 }

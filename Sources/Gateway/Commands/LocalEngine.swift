@@ -150,7 +150,7 @@ import JSON
       return engine.adapterFaults.first?.fault.line ?? "no adapter is on"
     }
     let user = RuntimeFolder.owner(ofProcess: process)
-    let isOfOther = geteuid() != 0 && user != RuntimeFolder.name(ofUser: geteuid())
+    let isOfOther = geteuid() != 0 && user != FileProblem.name(ofUser: geteuid())
     return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
       + "uses the adapter: \(isOfOther ? "run this command as that user (sudo -u)" : "try again in some seconds")"
       + ", or stop the gateway"

@@ -76,7 +76,7 @@ struct ConfigurationCheck {
     failure.errors.map { error in
       let text = failure.file.map { error.withoutHint.description(in: $0) } ?? error.problem
       // The file is perhaps only closed to this user.
-      if error.problem.hasSuffix("Permission denied") {
+      if error.isDenied {
         return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")
       }
       return .fault(

@@ -151,7 +151,7 @@ import JSON
   /// The finding about an adapter that another gateway than the configured one holds.
   private func held(_ adapter: String, by process: Int32) -> Finding {
     let finding = CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)
-    guard let user = RuntimeFolder.owner(ofProcess: process), user != RuntimeFolder.name(ofUser: getuid())
+    guard let user = RuntimeFolder.owner(ofProcess: process), user != FileProblem.name(ofUser: getuid())
     else { return finding }
     let ask = "ask it as that user: sudo -u \(user) microbit-gateway doctor"
     if getuid() != 0 {

@@ -86,7 +86,7 @@ struct StateCheck {
       space(in: existing, folder),
       .warning(
         .state,
-        "\(folder) is that of a gateway started by \(RuntimeFolder.name(ofUser: user)), not that of the service",
+        "\(folder) is that of a gateway started by \(FileProblem.name(ofUser: user)), not that of the service",
         remedy: "to check that one: sudo STATE_DIRECTORY=\(service) microbit-gateway doctor; "
           + "to delete this one: sudo rm -r \(folder.shellWord)"),
     ]
@@ -130,13 +130,13 @@ struct StateCheck {
           + "was not checked",
         remedy: "sudo microbit-gateway doctor")
     }
-    let status = NewFile.status(existing)
+    let status = FileProblem.status(existing)
     if let status, status.st_mode & S_IFMT != S_IFDIR {
       return .fault(
         .state, "\(existing) is not a folder: changes will be lost on restart",
         remedy: "move it away: mv \(existing.shellWord) \("\(existing).old".shellWord)")
     }
-    let owner = status.map { RuntimeFolder.name(ofUser: $0.st_uid) } ?? "another user"
+    let owner = status.map { FileProblem.name(ofUser: $0.st_uid) } ?? "another user"
     if folder == service {
       return .warning(
         .state, "\(folder) belongs to the service (\(owner)), and cannot be checked by you",

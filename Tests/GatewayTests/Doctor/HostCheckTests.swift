@@ -550,10 +550,11 @@ struct ServiceAccessTests {
   @Test func unreadableFilesAreReportedWithTheirRemedies() throws {
     let folder = try folder()
     let config = try folder.write(
-      #"{"mqtt":{"username":"u","password_file":"secret"}}"#, to: "config.json")
+      #"{"mqtt":{"username":"u","password_file":"secret"},"devices":[{},{"match":{"name":"x"},"key_file":"key"}]}"#,
+      to: "config.json")
     let secret = try folder.write("secret", to: "secret")
-    chmod(config, 0o600)
-    chmod(secret, 0o600)
+    let key = try folder.write("231d39c1d7cc1ab1aee224cd096db932", to: "key")
+    for file in [config, secret, key] { chmod(file, 0o600) }
     var check = ConfigurationCheck(path: config)
     #expect(check.run().findings.allSatisfy { $0.level == .ok }, "not the configuration of the service")
     check.service = (config, access)
@@ -562,10 +563,12 @@ struct ServiceAccessTests {
       faults.map(\.text) == [
         "the service, which runs as microbit-gateway, may not read \(config)",
         "the service, which runs as microbit-gateway, may not read \(secret)",
+        "the service, which runs as microbit-gateway, may not read \(key)",
       ])
     #expect(
       faults.map(\.remedy) == [
         "sudo chmod 644 \(config)", "sudo chown microbit-gateway \(secret); sudo chmod 600 \(secret)",
+        "sudo chown microbit-gateway \(key); sudo chmod 600 \(key)",
       ])
   }
 }
