@@ -69,7 +69,7 @@ import Web
         try submission.answers(PresentConfiguration(readingFrom: path)).configuration()
       }
       if !submission.insists {
-        let check = BrokersCheck(configuration: configuration, gateway: id, patience: .seconds(5))
+        let check = ClusterCheck(configuration: configuration, gateway: id, patience: .seconds(5))
         let faults = await check.run().filter { $0.level == .fault }
         if !faults.isEmpty { return ["reason": "broker", "findings": .array(faults.map(\.inWords))] }
       }

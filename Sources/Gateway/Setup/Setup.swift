@@ -171,7 +171,7 @@ private struct SetupRun {
   }
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
-    let check = BrokersCheck(
+    let check = ClusterCheck(
       configuration: configuration, gateway: StateFolder.gatewayID(of: configuration))
     let places = check.brokers.map(\.description).joined(separator: ", ")
     await console.show(["", "Trying the broker \(places) …"])

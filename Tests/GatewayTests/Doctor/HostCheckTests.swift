@@ -3,6 +3,7 @@ import Findings
 import GATT
 import Glibc
 import JSON
+import Log
 import Store
 import TestSupport
 import Testing
@@ -11,8 +12,7 @@ import Testing
 @testable import Gateway
 
 struct ClockCheckTests {
-  /// 2026-01-01.
-  private let now = 1_767_225_600
+  private let now = Timestamp("2026-01-01T00:00:00.000Z")!
 
   @Test func aSynchronisedClockIsFine() {
     #expect(ClockCheck(now: now, isSynchronised: true).run() == [.ok(.clock, "the clock is synchronised")])
@@ -25,9 +25,9 @@ struct ClockCheckTests {
     #expect(found.first?.remedy?.hasPrefix("sudo timedatectl set-ntp true") == true)
   }
 
-  @Test(arguments: [(0, "1970"), (5_000_000_000, "2128")])
-  func anImplausibleYearIsAFault(_ now: Int, _ year: String) {
-    let found = ClockCheck(now: now, isSynchronised: true).run()
+  @Test(arguments: [(0, "1970"), (1_735_689_599_999, "2024"), (5_000_000_000_000, "2128")])
+  func anImplausibleYearIsAFault(_ now: Int64, _ year: String) {
+    let found = ClockCheck(now: Timestamp(milliseconds: now), isSynchronised: true).run()
     #expect(found.first?.level == .fault)
     #expect(found.first?.text.contains("the year \(year)") == true)
   }
@@ -356,7 +356,7 @@ struct StateCheckTests {
 }
 
 struct ConfigurationCheckTests {
-  private func result(_ text: String) throws -> (ConfigurationCheck.Result, String) {
+  private func result(_ text: String) throws -> (ConfigurationCheck.Outcome, String) {
     let folder = try TemporaryFolder()
     let path = try folder.write(text, to: "config.json")
     return (ConfigurationCheck(path: path).run(), path)
