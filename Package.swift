@@ -63,7 +63,7 @@ let package = Package(
     module("EventLoop", ["CLinux"]),
     module("Sockets", ["EventLoop"]),
     module("DBus", ["EventLoop", "CDBus"]),
-    module("GATT"),
+    module("GATT", ["JSON"]),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration"]),
@@ -120,13 +120,13 @@ let package = Package(
       swiftSettings: lean),
 
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
-      swiftSettings: strict),
+      name: "TestSupport", dependencies: ["Configuration", "EventLoop", "GATT", "CLinux"],
+      path: "Tests/TestSupport", swiftSettings: strict),
     tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
-    tests("GATTTests", ["GATT", "TestSupport"]),
+    tests("GATTTests", ["GATT", "JSON", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests(
       "BlueZTests",

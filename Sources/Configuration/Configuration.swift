@@ -268,7 +268,7 @@ extension Configuration {
   @dynamicMemberLookup
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
-    package var match = Match.namePrefix("BBC micro:bit") {
+    package var match = Match(namePrefix: "BBC micro:bit") {
       // A sender by radio has no other profile; one that was given is refused.
       didSet { if match.isRadio, self.profile == nil { self.profile = Profile.radio.name } }
     }
@@ -278,12 +278,6 @@ extension Configuration {
     package internal(set) var isOfFleet = false
 
     package init() {}
-
-    /// An entry with the defaults for what is not given.
-    package init(match: Match, id: DeviceID? = nil) {
-      self.match = match
-      self.id = id
-    }
 
     /// The value of an option; nil: the entry does not set it.
     package subscript<Value, Effective>(

@@ -11,7 +11,9 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   /// What is wrong, for a sentence after the path: "0 is below 20".
   package let problem: String
   /// What to do about the problem; nil where that is not known.
-  package let hint: String?
+  package private(set) var hint: String?
+  /// Whether a file is closed to this user.
+  package fileprivate(set) var isDenied = false
 
   /// An error at a path; without a path, of the document as a whole.
   package init(
@@ -37,7 +39,9 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 
   /// The error without the hint.
   package var withoutHint: ConfigurationError {
-    ConfigurationError(path: path, position: position, problem: problem).located(in: file)
+    var error = self
+    error.hint = nil
+    return error
   }
 
   /// The error in another file than that of the configuration.
@@ -49,8 +53,9 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 
   /// The error with its position in the document.
   func located(in document: JSONDocument) -> ConfigurationError {
-    ConfigurationError(
-      path: path, position: document.positions.position(of: path.steps), problem: problem, hint: hint)
+    var error = self
+    error.position = document.positions.position(of: path.steps)
+    return error
   }
 }
 
@@ -70,9 +75,12 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
   }
 
   /// The error of a file that cannot be read; nil: there is none.
-  static func unreadable(_ file: String?, _ problem: String, hint: String? = nil) -> ConfigurationErrors {
-    ConfigurationErrors(
-      file: file, errors: [ConfigurationError(problem: problem, hint: hint)], isUnreadable: true)
+  static func unreadable(
+    _ file: String?, _ problem: FileProblem, hint: String? = nil
+  ) -> ConfigurationErrors {
+    var error = ConfigurationError(problem: problem.description, hint: hint)
+    error.isDenied = problem.isDenied
+    return ConfigurationErrors(file: file, errors: [error], isUnreadable: true)
   }
 
   /// The errors with their file, unless they name one.
@@ -120,5 +128,12 @@ package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
   /// An error at this path.
   package func error(_ problem: String, hint: String? = nil) -> ConfigurationError {
     ConfigurationError(path: self, problem: problem, hint: hint)
+  }
+
+  /// The error of the key at this path, which names a file or a folder that cannot be read.
+  func error(_ file: String, _ problem: FileProblem, hint: String? = nil) -> ConfigurationError {
+    var error = error("\(file): \(problem)", hint: hint)
+    error.isDenied = problem.isDenied
+    return error
   }
 }

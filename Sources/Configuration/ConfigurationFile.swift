@@ -32,9 +32,19 @@ package struct ConfigurationFile: Sendable {
     filesMayBeAway: Bool = false
   ) throws(ConfigurationErrors) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
+    return try parse(bytes, at: file, without: excluded, filesMayBeAway: filesMayBeAway)
+  }
+
+  /// Reads a configuration as the file at `path` holds it, and the files that it names.
+  package static func parse(
+    _ bytes: [UInt8], at path: String, without excluded: Set<String> = [], filesMayBeAway: Bool
+  ) throws(ConfigurationErrors) -> ConfigurationFile {
     do throws(ConfigurationErrors) {
-      let folder = folder(of: file)
-      var (configuration, document, warnings) = try read(bytes, in: folder, without: excluded)
+      let folder = folder(of: path)
+      let document = try Configuration.document(bytes).get().without(excluded)
+      let installed = try ProfilesDirectory.profiles(namedBy: document, in: folder)
+      var configuration = try Configuration.parse(document, profiles: installed.profiles).get()
+      let warnings = configuration.warnings(installed: installed.profiles.count)
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
       resolver.resolve(&configuration.http)
@@ -42,11 +52,12 @@ package struct ConfigurationFile: Sendable {
       let errors = resolver.errors.map { $0.located(in: document) }
       guard filesMayBeAway || errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
       return ConfigurationFile(
-        path: file, configuration: configuration, digest: digest(bytes), document: document.value,
-        warnings: warnings + resolver.warnings.map { $0.located(in: document) }
+        path: path, configuration: configuration, digest: digest(bytes), document: document.value,
+        warnings: warnings.map { $0.located(in: document) } + installed.warnings
+          + resolver.warnings.map { $0.located(in: document) }
           + errors.filter { $0.path.section == "devices" })
     } catch {
-      throw error.located(in: file)
+      throw error.located(in: path)
     }
   }
 
@@ -70,31 +81,13 @@ package struct ConfigurationFile: Sendable {
   /// Tells whether two contents are the same.
   package static func digest(_ bytes: [UInt8]) -> String { String(Digest.of(bytes), radix: 16) }
 
-  /// Reads a configuration as a file in `folder` holds it, with its profiles, but without its other files.
-  package static func parse(
-    _ bytes: [UInt8], in folder: String
-  ) throws(ConfigurationErrors) -> (configuration: Configuration, document: JSONValue) {
-    let (configuration, document, _) = try read(bytes, in: folder)
-    return (configuration, document.value)
-  }
-
-  private static func read(
-    _ bytes: [UInt8], in folder: String, without excluded: Set<String> = []
-  ) throws(ConfigurationErrors) -> (Configuration, JSONDocument, warnings: [ConfigurationError]) {
-    let document = try Configuration.document(bytes).get().without(excluded)
-    let installed = try ProfilesDirectory.profiles(namedBy: document, in: folder)
-    let configuration = try Configuration.parse(document, profiles: installed.profiles).get()
-    let own = configuration.warnings(installed: installed.profiles.count)
-    return (configuration, document, own.map { $0.located(in: document) } + installed.warnings)
-  }
-
   private static func find(
     _ path: String?, _ places: [String]
   ) throws(ConfigurationErrors) -> (file: String, bytes: [UInt8]) {
     for place in path.map({ [$0] }) ?? places {
       if path == nil, !place.hasPrefix("/"), let reason = FileProblem.distrust(place) {
         throw .unreadable(
-          place, "root does not use it: \(reason)",
+          place, FileProblem("root does not use it: \(reason)"),
           hint: "name it with --config if you trust what it says, or go to another folder")
       }
       do throws(FileProblem) {
@@ -102,11 +95,11 @@ package struct ConfigurationFile: Sendable {
       } catch {
         if path == nil, error.isMissing { continue }
         let hint = error.isMissing ? "name another with --config" : nil
-        throw .unreadable(place, error.description, hint: hint)
+        throw .unreadable(place, error, hint: hint)
       }
     }
     throw .unreadable(
-      nil, "no configuration: neither \(places.joined(separator: " nor ")) exists",
+      nil, FileProblem("no configuration: neither \(places.joined(separator: " nor ")) exists"),
       hint: "write one: microbit-gateway init; or name another with --config")
   }
 
@@ -184,7 +177,7 @@ struct FileResolver {
       return try content(resolved)
     } catch {
       let hint = error.isMissing ? "create it, or correct the path" : nil
-      errors.append(key.error("\(resolved): \(error)", hint: hint))
+      errors.append(key.error(resolved, error, hint: hint))
       return nil
     }
   }

@@ -26,7 +26,7 @@ package struct ConfigurationKey<Section>: Sendable {
   /// Whether the key must be given; if it is missing, the hint says what is to be given.
   private(set) var isRequired = false
   private(set) var hint: String?
-  /// The key that lists several of what this is one of, and must not be given as well.
+  /// For `host`: `hosts`. Both must not be given.
   private(set) var list: String?
   /// The value that the key has when it is left out, if that is not in the section's value.
   private(set) var defaultJSON: JSONValue?
@@ -148,7 +148,10 @@ extension ConfigurationSection {
         key.read(member.value, &section, path.key(member.name), &errors)
       } else {
         // A hint is expensive, and there may be thousands of unknown keys.
-        let hint = errors.count < 20 ? hint(for: member.name) : nil
+        let hint =
+          errors.count < 20
+          ? elsewhere[member.name]
+            ?? suggestion(for: member.name, among: keys.map(\.name), listed: "known keys:") : nil
         errors.append(path.name(member.name).error("unknown key", hint: hint))
       }
     }
@@ -169,13 +172,15 @@ extension ConfigurationSection {
   package var json: JSONValue {
     .object(of: Self.keys.map { ($0.name, $0.write(self)) })
   }
+}
 
-  private static func hint(for name: String) -> String {
-    if let elsewhere = elsewhere[name] { return elsewhere }
-    let known = keys.map(\.name)
-    if let near = nearest(to: name, among: known) { return "did you mean \(near)?" }
-    return "known keys: \(known.joined(separator: ", "))"
-  }
+/// A hint for an unknown word: the most similar one, else all.
+/// - Parameter introduction: the beginning of the list of all.
+package func suggestion(
+  for word: String, among words: [String], listed introduction: String = "there are"
+) -> String {
+  nearest(to: word, among: words).map { "did you mean \($0)?" }
+    ?? "\(introduction) \(words.joined(separator: ", "))"
 }
 
 /// The one of `words` that is most similar to `text`; nil when none is.

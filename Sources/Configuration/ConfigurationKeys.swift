@@ -43,9 +43,7 @@ extension Configuration.Bluetooth: ConfigurationSection {
     _ names: [String], at path: ConfigurationPath
   ) -> [ConfigurationError] {
     if names.isEmpty { return [path.error("must not be empty", hint: "leave the key out for hci0")] }
-    return names.indices.filter { names[..<$0].contains(names[$0]) }.map {
-      path.index($0).error("\(names[$0]) is listed already")
-    }
+    return path.repeated(in: names)
   }
 }
 
@@ -75,8 +73,15 @@ extension Configuration.MQTT: ConfigurationSection {
       let counts = "\(hostCounts.lowerBound) to \(hostCounts.upperBound)"
       return [path.error("must have \(counts) brokers", hint: "for one there is host")]
     }
-    return hosts.indices.filter { hosts[..<$0].contains(hosts[$0]) }.map {
-      path.index($0).error("\(hosts[$0]) is listed already")
+    return path.repeated(in: hosts)
+  }
+}
+
+extension ConfigurationPath {
+  /// The errors of elements that stand in the list at this path before.
+  fileprivate func repeated<Element: Equatable>(in list: [Element]) -> [ConfigurationError] {
+    list.indices.filter { list[..<$0].contains(list[$0]) }.map {
+      index($0).error("\(list[$0]) is listed already")
     }
   }
 }

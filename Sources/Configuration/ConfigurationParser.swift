@@ -40,7 +40,7 @@ extension Configuration {
     do throws(FileProblem) {
       bytes = try FileProblem.read(file)
     } catch {
-      throw .unreadable(file, error.description)
+      throw .unreadable(file, error)
     }
     return try document(bytes).mapError { $0.located(in: file) }.get()
   }
@@ -55,10 +55,8 @@ extension Configuration {
   }
 
   /// What is valid but probably a mistake.
-  var warnings: [ConfigurationError] { warnings(installed: 0) }
-
   /// - Parameter installed: how many profiles are those of ``profilesDirectory``, whose warnings name their files.
-  func warnings(installed: Int) -> [ConfigurationError] {
+  func warnings(installed: Int = 0) -> [ConfigurationError] {
     deviceWarnings + entryWarnings + radioWarnings + valueWarnings
       + (radio.isSending && !radio.isEnabled
         ? [

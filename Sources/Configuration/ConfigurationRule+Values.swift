@@ -13,15 +13,11 @@ extension ConfigurationRule<Double> {
           guard case .string(let text) = json, Double(text) != nil else { return nil }
           throw ConfigurationProblem("expected a number, found a string", hint: "write it without quotes")
         }
-        if let range, number < range.lowerBound {
-          throw ConfigurationProblem(
-            "\(JSONValue(number: number).written) is below \(JSONValue(number: range.lowerBound).written)")
-        }
-        if let range, number > range.upperBound {
-          throw ConfigurationProblem(
-            "\(JSONValue(number: number).written) is above \(JSONValue(number: range.upperBound).written)")
-        }
-        return number
+        guard let range, !range.contains(number) else { return number }
+        let (limit, side) =
+          number < range.lowerBound ? (range.lowerBound, "below") : (range.upperBound, "above")
+        throw ConfigurationProblem(
+          "\(JSONValue(number: number).written) is \(side) \(JSONValue(number: limit).written)")
       },
       write: JSONValue.init(number:))
   }
@@ -30,18 +26,10 @@ extension ConfigurationRule<Double> {
 extension ConfigurationRule<ClosedRange<Double>> {
   /// `[20, 65535]`: the smallest and the largest number.
   static var numberRange: Self {
-    ConfigurationRule(
-      shape: .numberRange,
-      parse: { json throws(ConfigurationProblem) in
-        guard case .array(let elements) = json else { return nil }
-        let numbers = elements.compactMap(\.double)
-        guard numbers.count == 2, elements.count == 2, numbers[0] <= numbers[1] else {
-          throw ConfigurationProblem(
-            "expected \(ConfigurationShape.numberRange.expectation)", hint: "example: [20, 65535]")
-        }
-        return numbers[0]...numbers[1]
-      },
-      write: { .array([JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)]) })
+    .pair(
+      shape: .numberRange, hint: "example: [20, 65535]", element: \.double,
+      make: { $0 <= $1 ? $0...$1 : nil },
+      write: { [JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)] })
   }
 }
 
@@ -49,19 +37,32 @@ extension ConfigurationRule<Range<Int>> {
   /// `[0, 7]`: the lowest bit, and how many there are.
   static var bits: Self {
     let range = 0...64
-    return ConfigurationRule(
-      shape: .pair(range),
+    return .pair(
+      shape: .pair(range), hint: "example: [0, 7], the lowest bit and how many there are",
+      element: \.wholeNumber,
+      make: { range.contains($0) && range.contains($1) ? $0..<$0 + $1 : nil },
+      write: { [.integer($0.lowerBound), .integer($0.count)] })
+  }
+}
+
+extension ConfigurationRule {
+  /// A list of two numbers.
+  /// - Parameter make: makes the value of both; nil: they do not fit.
+  private static func pair<Number>(
+    shape: ConfigurationShape, hint: String, element: @escaping @Sendable (JSONValue) -> Number?,
+    make: @escaping @Sendable (Number, Number) -> Value?, write: @escaping @Sendable (Value) -> [JSONValue]
+  ) -> Self {
+    ConfigurationRule(
+      shape: shape,
       parse: { json throws(ConfigurationProblem) in
         guard case .array(let elements) = json else { return nil }
-        let numbers = elements.compactMap(\.wholeNumber).filter(range.contains)
-        guard numbers.count == 2, elements.count == 2 else {
-          throw ConfigurationProblem(
-            "expected \(ConfigurationShape.pair(range).expectation)",
-            hint: "example: [0, 7], the lowest bit and how many there are")
+        let numbers = elements.compactMap(element)
+        guard numbers.count == 2, elements.count == 2, let value = make(numbers[0], numbers[1]) else {
+          throw ConfigurationProblem("expected \(shape.expectation)", hint: hint)
         }
-        return numbers[0]..<numbers[0] + numbers[1]
+        return value
       },
-      write: { .array([.integer($0.lowerBound), .integer($0.count)]) })
+      write: { .array(write($0)) })
   }
 }
 
@@ -99,17 +100,16 @@ extension ConfigurationRule<Int> {
 extension ConfigurationRule<[UInt8]> {
   /// Two digits for each byte.
   package static var hexadecimal: Self {
-    ConfigurationRule(
-      shape: .text(0...1024),
-      parse: { json throws(ConfigurationProblem) in
-        guard case .string(let text) = json else { return nil }
+    .text(
+      0...1024,
+      parse: { text throws(ConfigurationProblem) in
         guard let bytes = Hexadecimal.bytes(text) else {
           throw ConfigurationProblem(
             "\(Excerpt(text)) is not hexadecimal", hint: "two digits make a byte: 05, 0a1f")
         }
         return bytes
       },
-      write: { .string(Hexadecimal.text($0)) })
+      write: { Hexadecimal.text($0) })
   }
 
   /// A key of AES-128.

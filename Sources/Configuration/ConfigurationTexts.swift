@@ -88,16 +88,11 @@ extension Configuration.MQTT.Host {
 extension ConfigurationRule<String> {
   /// The name of a device or of an area, for users.
   package static var label: Self {
-    .text(
-      1...128,
-      parse: { text throws(ConfigurationProblem) in
-        if text.unicodeScalars.allSatisfy(\.isBlank) {
-          throw ConfigurationProblem(
-            "\(Excerpt(text)) has no visible character", hint: "leave the key out instead")
-        }
-        return text
-      },
-      write: { $0 })
+    .text(longest: 128) { text in
+      text.unicodeScalars.allSatisfy(\.isBlank)
+        ? ConfigurationProblem(
+          "\(Excerpt(text)) has no visible character", hint: "leave the key out instead") : nil
+    }
   }
 
   /// An adapter as BlueZ names it.

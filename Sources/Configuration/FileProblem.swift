@@ -5,6 +5,8 @@ package struct FileProblem: Error, CustomStringConvertible {
   /// What is wrong, for a person.
   package let description: String
   package private(set) var isMissing = false
+  /// Whether this user has no permission.
+  private(set) var isDenied = false
 
   package init(_ description: String) {
     self.description = description
@@ -15,6 +17,7 @@ package struct FileProblem: Error, CustomStringConvertible {
     let code = errno
     description = String(cString: strerror(code))
     isMissing = code == ENOENT
+    isDenied = code == EACCES
   }
 
   /// The whole file, which is no longer than `limit` bytes.
@@ -57,24 +60,24 @@ package struct FileProblem: Error, CustomStringConvertible {
     guard geteuid() == 0, lstat(path, &status) == 0 else { return nil }
     for (place, name) in [(path, "it"), (ConfigurationFile.folder(of: path), "its folder")] {
       guard lstat(place, &status) == 0 else { continue }
-      if status.st_uid != 0 {
-        let user = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) }
-        return "\(name) belongs to \(user ?? "user \(status.st_uid)")"
-      }
+      if status.st_uid != 0 { return "\(name) belongs to \(self.name(ofUser: status.st_uid))" }
       if status.st_mode & (S_IWGRP | S_IWOTH) != 0 { return "other users can write to \(name)" }
     }
     return nil
   }
 
-  static func isFolder(_ path: String) -> Bool {
+  /// The status of a file; nil: there is none.
+  package static func status(_ path: String) -> stat? {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    return stat(path, &status) == 0 ? status : nil
   }
 
-  static func isReadableByAll(_ path: String) -> Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
+  package static func name(ofUser id: uid_t) -> String {
+    getpwuid(id).map { String(cString: $0.pointee.pw_name) } ?? "user \(id)"
   }
+
+  static func isFolder(_ path: String) -> Bool { (status(path)?.st_mode ?? 0) & S_IFMT == S_IFDIR }
+  static func isReadableByAll(_ path: String) -> Bool { (status(path)?.st_mode ?? 0) & S_IROTH != 0 }
 }
 
 extension String {

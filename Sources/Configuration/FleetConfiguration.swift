@@ -9,7 +9,7 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
 
   package init() {}
 
-  /// Tells two messages apart.
+  /// The number that the sender gives each content.
   package var version: Int { number ?? 0 }
   package var profileCount: Int { profiles.count }
   package var entryCount: Int { devices?.count ?? 0 }

@@ -66,20 +66,7 @@ extension Configuration {
     package var minRSSI: Int?
 
     package init() {}
-
-    /// The peripheral at an address.
-    package static func identifier(_ address: BluetoothAddress) -> Match {
-      var match = Match()
-      match.identifier = address
-      return match
-    }
-
-    /// All whose names begin alike.
-    package static func namePrefix(_ prefix: String) -> Match {
-      var match = Match()
-      match.namePrefix = prefix
-      return match
-    }
+    init(namePrefix: String) { self.namePrefix = namePrefix }
 
     /// Whether it is for micro:bits that are heard by radio.
     package var isRadio: Bool { radio != nil || identifier?.radioSender != nil }

@@ -4,8 +4,6 @@ import JSON
 package struct ReloadPlan: Sendable, Equatable {
   /// The new configuration, with the old values of keys that need a restart.
   package let configuration: Configuration
-  /// The keys that have changed and take effect now: `gateway.area`, `devices` …
-  package let live: [String]
   /// The keys that have changed and wait for a restart: `mqtt.host` …
   package let waiting: [String]
 }
@@ -20,8 +18,7 @@ extension Configuration {
     merged.mqtt = old.mqtt
     merged.mqtt.qos = mqtt.qos
     merged.mqtt.readings = mqtt.readings
-    return ReloadPlan(
-      configuration: merged, live: Self.differences(old, merged), waiting: Self.differences(merged, self))
+    return ReloadPlan(configuration: merged, waiting: Self.differences(merged, self))
   }
 
   /// The paths of the keys, two levels deep at most, whose values are not the same.

@@ -60,7 +60,7 @@ import Sockets
     guard !socket.isClosed else { throw RequestError("the gateway has ended") }
     let waiter = Waiter<[UInt8]>()
     self.waiter = waiter
-    socket.send((["request": .string(verb)] as JSONValue).merging(keys).bytes)
+    socket.send(line: (["request": .string(verb)] as JSONValue).merging(keys).bytes)
     let timer = loop.timer(after: limit) { [weak self] in
       let most = ControlServer.mostClients
       let reason =

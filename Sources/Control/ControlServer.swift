@@ -31,15 +31,15 @@ import Sockets
   /// The user and the group of the gateway may connect, if the folder's mode lets them reach the socket.
   package func listen(at path: String) throws(RequestError) {
     let isUsed: Bool
-    do throws(UnixSocket.Failure) {
+    do throws(SocketFailure) {
       Glibc.close(try UnixSocket.connect(to: path))
       isUsed = true
     } catch {
-      isUsed = error == .busy
+      isUsed = error.isBusy
     }
     if isUsed { throw RequestError("\(path) is in use by another gateway with this id") }
     let descriptor: Int32
-    do throws(UnixSocket.Failure) {
+    do throws(SocketFailure) {
       descriptor = try UnixSocket.listen(at: path, mode: 0o660)
     } catch {
       throw RequestError(error.description)

@@ -86,7 +86,7 @@ import Sockets
     updatePause()
   }
 
-  private func send(_ json: JSONValue) { socket.send(json.bytes) }
+  private func send(_ json: JSONValue) { socket.send(line: json.bytes) }
 
   private func updatePause() {
     socket.isPaused = unanswered >= Self.mostUnanswered || socket.unsent > Self.mostUnsent
@@ -121,7 +121,7 @@ import Sockets
     }
     watch = ReadingWatch(keys, engine) { [socket] line in
       guard socket.unsent <= Self.mostUnsent else { return false }
-      socket.send(line)
+      socket.send(line: line)
       return true
     }
     return .success([:])

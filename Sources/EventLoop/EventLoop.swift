@@ -218,11 +218,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// Runs blocking work on a new thread, or, if there can be none, at once: a delay of the loop is better than no answer.
   ///
   /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.
-  @LoopActor public static func blocking<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
-    await withCheckedContinuation { continuation in
-      let work: @Sendable () -> Void = { continuation.resume(returning: body()) }
+  @LoopActor public static func blocking<T: Sendable, E>(
+    _ body: @escaping @Sendable () throws(E) -> T
+  ) async throws(E) -> T {
+    let result: Result<T, E> = await withCheckedContinuation { continuation in
+      let work: @Sendable () -> Void = { continuation.resume(returning: Result(catching: body)) }
       if !startThread(work) { work() }
     }
+    return try result.get()
   }
 
   // MARK: Descriptors

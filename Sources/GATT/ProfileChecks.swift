@@ -1,3 +1,5 @@
+import JSON
+
 extension Property {
   /// The maximum length of a name.
   package static let longestName = 64
@@ -143,7 +145,7 @@ extension Profile {
     _ received: String?, _ sent: String?, in properties: [Property]
   ) throws(ProfileError) -> Values? {
     func find(
-      _ name: String, _ key: ProfileError.Step, _ isSuitable: (Property) -> Bool
+      _ name: String, _ key: JSONStep, _ isSuitable: (Property) -> Bool
     ) throws(ProfileError) -> Int {
       guard let index = properties.firstIndex(where: { $0.name == name }) else {
         throw .unknownProperty(["values", key], name)
@@ -167,7 +169,7 @@ extension Profile {
   static func alive(
     _ name: String?, _ period: String?, in properties: [Property]
   ) throws(ProfileError) -> Alive? {
-    func find(_ name: String, _ key: ProfileError.Step) throws(ProfileError) -> Int {
+    func find(_ name: String, _ key: JSONStep) throws(ProfileError) -> Int {
       guard let index = properties.firstIndex(where: { $0.name == name }) else {
         throw .unknownProperty(["alive", key], name)
       }
@@ -273,8 +275,8 @@ extension Codec {
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 
   /// Where some bits are all that is known of a value's own bytes.
-  fileprivate var ownBits: [ProfileError.Step]? {
-    func key(_ scalar: Scalar) -> ProfileError.Step { scalar.type == .bool ? "bit" : "bits" }
+  fileprivate var ownBits: [JSONStep]? {
+    func key(_ scalar: Scalar) -> JSONStep { scalar.type == .bool ? "bit" : "bits" }
     switch description {
     case .scalar(let scalar), .list(of: .scalar(let scalar)): return scalar.bits == nil ? nil : [key(scalar)]
     case .record(let fields), .list(of: .record(let fields)):

@@ -1,38 +1,28 @@
+import JSON
+
 /// Why a profile is refused.
 public struct ProfileError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A step on the way to what is wrong, in the profile's JSON.
-  public enum Step: Sendable, Hashable, ExpressibleByStringLiteral {
-    /// The value of a key.
-    case key(String)
-    /// A key itself.
-    case name(String)
-    /// An element of a list.
-    case index(Int)
-
-    /// The value of a key.
-    public init(stringLiteral key: String) { self = .key(key) }
-  }
-
-  /// The way to what is wrong: from the profile, or from the property, field or codec that has thrown the error.
-  public let path: [Step]
+  /// The way to what is wrong, in the profile's JSON: from the profile, or from the property, field or codec that has thrown
+  /// the error.
+  package let path: [JSONStep]
   /// A sentence for the author of the profile.
   public let description: String
   /// The name of a property that there is not.
   public let unknownProperty: String?
 
-  package init(_ path: [Step], _ description: String, unknownProperty: String? = nil) {
+  package init(_ path: [JSONStep], _ description: String, unknownProperty: String? = nil) {
     (self.path, self.description, self.unknownProperty) = (path, description, unknownProperty)
   }
 
   /// The error of a part, as one of the whole, in which the part is at `place`.
-  package func inside(_ place: [Step]) -> ProfileError {
+  package func inside(_ place: [JSONStep]) -> ProfileError {
     ProfileError(place + path, description, unknownProperty: unknownProperty)
   }
 }
 
 /// Refuses the profile unless the condition holds.
 func require(
-  _ condition: Bool, _ path: [ProfileError.Step], _ description: @autoclosure () -> String
+  _ condition: Bool, _ path: [JSONStep], _ description: @autoclosure () -> String
 ) throws(ProfileError) {
   if !condition { throw ProfileError(path, description()) }
 }
@@ -45,7 +35,7 @@ extension ProfileError {
     error.path == ["name"]
       ? Self(["properties", .name(name)], error.description) : error.inside(["properties", .key(name)])
   }
-  package static func unknownProperty(_ path: [Step], _ name: String) -> Self {
+  package static func unknownProperty(_ path: [JSONStep], _ name: String) -> Self {
     Self(path, "there is no property \(name)", unknownProperty: name)
   }
   package static func needs(access: String, key: String) -> Self {

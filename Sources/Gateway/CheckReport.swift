@@ -14,7 +14,7 @@ struct CheckReport: CustomStringConvertible {
     /// - Parameter value: nil where there is none.
     init(_ key: String, _ value: String?, _ source: ValueSource) {
       self.key = key
-      self.value = value.map(Excerpt.harmless) ?? "–"
+      self.value = value.map { Excerpt.harmless($0) } ?? "–"
       self.source = source
     }
   }

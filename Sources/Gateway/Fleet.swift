@@ -31,7 +31,7 @@ import Store
     if inForce == nil, !stored.isEmpty { state.put(Self.key, nil) }
   }
 
-  /// No message is taken any more.
+  /// Withdraws the message in force; called when config.json no longer has `fleet`.
   mutating func forget() {
     waiting = nil
     remove()

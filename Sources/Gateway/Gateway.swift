@@ -27,9 +27,9 @@ import Web
   private let stopping = Waiter<Void>()
   /// The most that may wait for a reload.
   private static let mostReloads = 64
+  /// Who has asked for a reload that has not begun.
+  private var reloads: [ReloadReply] = []
   private var isReloading = false
-  /// Who has asked for a reload while one was carried out, and gets the result of the next one; nil: nobody has.
-  private var waitingForReload: [ReloadReply]?
   /// Nil: the gateway is set up, or cannot be set up in a browser.
   private var setup: BrowserSetup?
   /// Whether the gateway has ended to be started with another configuration.
@@ -167,37 +167,33 @@ import Web
 
   /// Reads config.json again; with an error in it nothing changes. Whoever asks while it is read gets the result of one further reload.
   func reload(_ reply: @escaping ReloadReply = { _ in }) {
-    guard isReloading else { return reload(for: [reply]) }
-    guard waitingForReload?.count ?? 0 < Self.mostReloads else {
+    guard reloads.count < Self.mostReloads else {
       return reply(.failure(RequestError("too many reloads are asked for")))
     }
-    waitingForReload = (waitingForReload ?? []) + [reply]
+    reloads.append(reply)
+    guard !isReloading else { return }
+    isReloading = true
+    loop.task {
+      while !self.reloads.isEmpty {
+        let replies = self.reloads
+        self.reloads = []
+        let answer = await self.reloaded()
+        for reply in replies { reply(answer) }
+      }
+      self.isReloading = false
+    }
   }
 
-  private func reload(for replies: [ReloadReply]) {
-    isReloading = true
-    let path = file.path
-    loop.task {
+  private func reloaded() async -> Result<[String], RequestError> {
+    do throws(ConfigurationErrors) {
       // Off the loop: a file may be on a slow disk or a network.
-      let result = await EventLoop.blocking {
-        Result { () throws(ConfigurationErrors) in
-          try ConfigurationFile.load(path: path)
-        }
+      let file = try await EventLoop.blocking { [path = file.path] () throws(ConfigurationErrors) in
+        try ConfigurationFile.load(path: path)
       }
-      if self.isStopping { return }
-      let answer: Result<[String], RequestError>
-      switch result {
-      case .failure(let failure):
-        self.log.error("configuration not reloaded: keeping the previous one", ["error": failure])
-        answer = .failure(RequestError(.invalid, failure.description))
-      case .success(let file): answer = .success(self.apply(file))
-      }
-      for reply in replies { reply(answer) }
-      self.isReloading = false
-      if let waiting = self.waitingForReload {
-        self.waitingForReload = nil
-        self.reload(for: waiting)
-      }
+      return isStopping ? .failure(RequestError("the gateway is stopping")) : .success(apply(file))
+    } catch {
+      log.error("configuration not reloaded: keeping the previous one", ["error": error])
+      return .failure(RequestError(.invalid, error.description))
     }
   }
 

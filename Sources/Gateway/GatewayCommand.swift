@@ -52,7 +52,6 @@ enum GatewayCommand {
       throw CommandFailure(error.isUnreadable ? .unreadable : .configuration, error.advice)
     }
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
-    if let finding = StateFolder.relativePath(StateFolder.environment) { log.warning("\(finding.line)") }
     let interruption = Interruption([SIGTERM, SIGINT])
     // There is nothing to end until the gateway exists.
     interruption.action = { _ in exit(0) }
@@ -82,24 +81,17 @@ enum GatewayCommand {
     var reported: String?
     while true {
       let state = await StateDatabase.open(path: path)
-      let wait: String
+      let (level, wait, advice, reason): (LogLevel, String, String, String)
       switch state.opening {
-      case .inUse(let reason):
-        wait = "waiting for another gateway with this id to end"
-        if wait != reported {
-          log.warning(
-            "\(wait); if it is to go on, set another gateway.id in config.json",
-            ["gateway": id, "reason": reason])
-        }
-      case .unreadable(let reason):
-        wait = "waiting until the state database can be read"
-        if wait != reported {
-          log.error(
-            "\(wait), as it has the devices' names and ids; to go on without them, move it away",
-            ["reason": reason])
-        }
+      case .inUse(let cause):
+        (level, wait, reason) = (.warning, "waiting for another gateway with this id to end", cause)
+        advice = "; if it is to go on, set another gateway.id in config.json"
+      case .unreadable(let cause):
+        (level, wait, reason) = (.error, "waiting until the state database can be read", cause)
+        advice = ", as it has the devices' names and ids; to go on without them, move it away"
       case .opened, .setAside, .newer, .inMemoryOnly: return state
       }
+      if wait != reported { log.write(level, wait + advice, ["gateway": id, "reason": reason]) }
       // systemd would end a service that is not ready in time.
       if reported == nil { serviceManager.ready() }
       serviceManager.status(wait)
@@ -121,10 +113,7 @@ enum GatewayCommand {
     for finding in unreadable { printError(finding.line) }
     if unreadable.isEmpty { printOutput("\(file.path): valid") }
     let id = StateFolder.gatewayID(of: file.configuration)
-    let unused = StateFolder.relativePath(StateFolder.environment)
-    for finding in [StateFolder.unknownID(of: file.configuration), unused].compactMap({ $0 }) {
-      printError(finding.line)
-    }
+    if let finding = StateFolder.unknownID(of: file.configuration) { printError(finding.line) }
     let state = state(of: id)
     let report = CheckReport(
       withFleet(file, state), document: file.document,
@@ -177,7 +166,7 @@ enum GatewayCommand {
 
   /// The sections of the state database; nil: it cannot be read. Prints which file that is.
   @LoopActor private static func state(of id: GatewayID) -> [String: [String: [UInt8]]]? {
-    guard let database = StateFolder.checked(id, StateFolder.environment) else {
+    guard let database = StateFolder.databaseToRead(id, StateFolder.environment) else {
       printOutput(
         "state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
       return [:]
@@ -189,8 +178,8 @@ enum GatewayCommand {
     }
     do throws(StoreError) {
       let sections = try StateDatabase.sections(path: database.path)
-      let owner = NewFile.status(database.path)?.st_uid
-      let user = owner.map { " (of the user \(RuntimeFolder.name(ofUser: $0)))" } ?? ""
+      let owner = FileProblem.status(database.path)?.st_uid
+      let user = owner.map { " (of the user \(FileProblem.name(ofUser: $0)))" } ?? ""
       printOutput("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {
@@ -207,18 +196,15 @@ enum GatewayCommand {
     for line in try PendingSetup()?.apply(to: path) ?? [] { printOutput(line) }
   }
 
-  /// Where the package installs profiles, which a configuration can name in `profiles_directory`.
-  static let installedProfiles = "/usr/share/microbit-gateway/profiles"
-
   /// Prints the profile of this name as JSON; nil: lists the profiles.
   /// - Parameter folder: that of the installed profiles.
   @LoopActor static func profiles(
-    _ name: String?, _ path: String?, installed folder: String = installedProfiles
+    _ name: String?, _ path: String?, installed folder: String = Profile.installedDirectory
   ) throws(CommandFailure) {
     var profiles = Profile.builtIn
     // A built-in profile needs no configuration.
     if !profiles.contains(where: { $0.name == name }) {
-      profiles += try GatewayAccess.configuration(path).profiles
+      profiles += try StoredGateway(configuredBy: path).configuration.profiles
     }
     let used = Set(profiles.map(\.name))
     let installed = (try? ProfilesDirectory.profiles(in: folder)) ?? []
@@ -254,9 +240,8 @@ enum GatewayCommand {
 extension ConfigurationErrors {
   /// The errors, and what to do if a file is closed to this user.
   var advice: String {
-    let isDenied = errors.contains { $0.problem.hasSuffix("Permission denied") }
-    return isDenied
-      ? "\(self)\nThe user \(RuntimeFolder.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
+    errors.contains(where: \.isDenied)
+      ? "\(self)\nThe user \(FileProblem.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
       : description
   }
 }

@@ -39,7 +39,7 @@ struct NewFile {
   init(at path: String, copyOf file: String) throws(CommandFailure) {
     let bytes = try? FileProblem.read(file)
     try Self.check(bytes != nil, file)
-    let status = Self.status(file) ?? stat()
+    let status = FileProblem.status(file) ?? stat()
     try self.init(
       at: path, bytes ?? [], mode: status.st_mode & 0o777, owner: (status.st_uid, status.st_gid))
   }
@@ -52,12 +52,6 @@ struct NewFile {
 
   /// Removes the file, if it is not in its place.
   func discard() { unlink(temporary) }
-
-  /// The status of a file; nil: there is none.
-  static func status(_ path: String) -> stat? {
-    var status = stat()
-    return stat(path, &status) == 0 ? status : nil
-  }
 
   /// The folder, or the nearest one above it that exists.
   static func existingFolder(_ folder: String) -> String {

@@ -17,7 +17,7 @@ enum RuntimeFolder {
 
   /// `su` leaves root the folder of the user who has called it, whose gateway could be anything.
   private static func isOthers(_ folder: String) -> Bool {
-    NewFile.status(folder).map { $0.st_uid != geteuid() } ?? false
+    FileProblem.status(folder).map { $0.st_uid != geteuid() } ?? false
   }
 
   /// The folder of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
@@ -59,8 +59,8 @@ enum RuntimeFolder {
 
   /// Why a socket is refused, and what to do.
   static func denial(_ path: String, gateway: String) -> String {
-    let status = NewFile.status(path)
-    let user = status.map { name(ofUser: $0.st_uid) } ?? "another user"
+    let status = FileProblem.status(path)
+    let user = status.map { FileProblem.name(ofUser: $0.st_uid) } ?? "another user"
     let group = status.flatMap { getgrgid($0.st_gid) }.map { String(cString: $0.pointee.gr_name) }
     let join = group.map { ", or join its group (sudo usermod -aG \($0) $USER, then log in again)" } ?? ""
     return "the gateway \(gateway) runs as \(user), and its socket \(path) is closed to you: use sudo\(join)"
@@ -68,10 +68,6 @@ enum RuntimeFolder {
 
   /// The name of the user who has started a process; nil: it has ended.
   static func owner(ofProcess process: Int32) -> String? {
-    NewFile.status("/proc/\(process)").map { name(ofUser: $0.st_uid) }
-  }
-
-  static func name(ofUser id: uid_t) -> String {
-    getpwuid(id).map { String(cString: $0.pointee.pw_name) } ?? "user \(id)"
+    FileProblem.status("/proc/\(process)").map { FileProblem.name(ofUser: $0.st_uid) }
   }
 }

@@ -9,8 +9,8 @@ enum StateFolder {
   /// when the environment has neither of them, nor a home.
   static func path(_ environment: [String: String]) -> String? {
     // systemd separates several folders by colons.
-    if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first, isAbsolute(first) {
-      return String(first)
+    if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first {
+      return String(first).absolutePath
     }
     // The specification says to ignore a relative path.
     if let state = environment["XDG_STATE_HOME"], isAbsolute(state) {
@@ -20,18 +20,6 @@ enum StateFolder {
       return below(home, ".local/state/microbit-gateway")
     }
     return nil
-  }
-
-  /// A warning that `$STATE_DIRECTORY` is not used; nil: it is, or is not set.
-  static func relativePath(_ environment: [String: String]) -> Finding? {
-    guard let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first, !isAbsolute(first) else {
-      return nil
-    }
-    let instead = path(environment).map { "the state folder is \($0)" } ?? "there is no state folder"
-    return .warning(
-      .state,
-      "STATE_DIRECTORY is not an absolute path, and is not used: \(Excerpt(String(first))); \(instead)",
-      remedy: "let it begin with /")
   }
 
   /// The folder of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.
@@ -67,7 +55,7 @@ enum StateFolder {
   /// The state database that `check` reads: the service's, unless there is `$STATE_DIRECTORY` or the user has one.
   /// - Returns: the path, whether there is such a file, and beside a user's own the path of the service's, if there is
   ///   one; nil when there is no folder for any.
-  static func checked(
+  static func databaseToRead(
     _ gateway: GatewayID, _ environment: [String: String], service: String = service
   ) -> (path: String, isThere: Bool, ofService: String?)? {
     let own = path(of: .database, gateway, environment)

@@ -8,7 +8,7 @@ import MQTT
 ///
 /// A device is identified by its address, so that it keeps its entities and their history under another id, and at
 /// another gateway.
-struct Discovery: Sendable {
+package struct Discovery: Sendable {
   /// `home_assistant.prefix`, validated.
   let prefix: String
   /// The QoS of Home Assistant's commands and subscriptions.
@@ -58,12 +58,12 @@ struct Discovery: Sendable {
 
   /// The gateways at the same base topic that a document depends on: the one that has published it.
   func gateways(in payload: [UInt8]) -> [GatewayID] {
-    availability(in: payload).compactMap(topics.gateway(ofState:))
+    Self.availability(in: payload).compactMap(topics.gateway(ofState:))
   }
 
   /// The base topic of a gateway at another one that a document depends on.
   func otherBase(in payload: [UInt8]) -> String? {
-    for topic in availability(in: payload) where topics.gateway(ofState: topic) == nil {
+    for topic in Self.availability(in: payload) where topics.gateway(ofState: topic) == nil {
       let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
       if levels.count > 3, levels[levels.count - 3] == "bridge", levels.last == "state" {
         return levels.dropLast(3).joined(separator: "/")
@@ -72,7 +72,8 @@ struct Discovery: Sendable {
     return nil
   }
 
-  private func availability(in payload: [UInt8]) -> [String] {
+  /// The topics of availability in a document, without which its entities are unavailable.
+  package static func availability(in payload: [UInt8]) -> [String] {
     let document = try? JSONParser.parse(payload)
     return (document?["avty"]?.elements ?? []).compactMap { $0["t"]?.text }
   }

@@ -27,13 +27,8 @@ package struct Excerpt: CustomStringConvertible {
   }
   private static let mostBytes = 100
 
-  /// The whole text, of one or more lines, with a mark for each other invisible character.
-  package static func harmlessLines(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isInvisible && $0 != "\n" ? "·" : $0 }))
-  }
-
-  /// The whole text, with a mark for each invisible character.
-  package static func harmless(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isInvisible ? "·" : $0 }))
+  /// The whole text, with a mark for each invisible character but `kept`.
+  package static func harmless(_ text: String, keeping kept: Unicode.Scalar? = nil) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isInvisible && $0 != kept ? "·" : $0 }))
   }
 }

@@ -20,13 +20,16 @@ package struct TextPosition: Sendable, Equatable {
 }
 
 /// A component of a path in a document.
-package enum JSONStep: Sendable, Hashable {
+package enum JSONStep: Sendable, Hashable, ExpressibleByStringLiteral {
   /// The value of the member with this name.
   case key(String)
   /// The name of a member.
   case name(String)
   /// The element with this index.
   case index(Int)
+
+  /// The value of a member.
+  package init(stringLiteral key: String) { self = .key(key) }
 }
 
 /// A document with the positions of its names and values.

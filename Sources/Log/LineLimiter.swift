@@ -6,17 +6,16 @@ struct LineLimiter {
 
   private struct Source {
     var credit = LineLimiter.burst
-    var last: Double
+    var last: ContinuousClock.Instant
     var leftOut = 0
   }
   private var sources: [String: Source] = [:]
 
-  /// - Parameter now: in seconds.
   /// - Returns: how many lines of the component were left out before this one; nil: this one is left out too.
-  mutating func admit(_ component: String, at now: Double) -> Int? {
+  mutating func admit(_ component: String, at now: ContinuousClock.Instant) -> Int? {
     var source = sources[component] ?? Source(last: now)
     defer { sources[component] = source }
-    source.credit = min(Self.burst, source.credit + (now - source.last) * Self.rate)
+    source.credit = min(Self.burst, source.credit + source.last.duration(to: now) / .seconds(1) * Self.rate)
     source.last = now
     guard source.credit >= 1 else {
       source.leftOut += 1

@@ -29,7 +29,7 @@ struct LineSink {
   mutating func write(_ line: LogLine) {
     // Debug lines are not limited: who wants them wants them all.
     if line.level > .debug {
-      guard let leftOut = limiter.admit(line.component, at: Self.uptime) else { return }
+      guard let leftOut = limiter.admit(line.component, at: .now) else { return }
       if leftOut > 0 {
         writeNow(
           LogLine(
@@ -38,13 +38,6 @@ struct LineSink {
       }
     }
     writeNow(line)
-  }
-
-  /// The uptime in seconds.
-  private static var uptime: Double {
-    var time = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
   private mutating func writeNow(_ line: LogLine) {

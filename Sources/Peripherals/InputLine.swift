@@ -29,7 +29,7 @@ extension Profile {
   /// The property of this name, if the peripheral determines its value.
   package func served(_ name: String) throws(PeripheralError) -> Property {
     guard let property = property(named: name) else {
-      let hint = choice(of: name, among: properties.map(\.name))
+      let hint = suggestion(for: name, among: properties.map(\.name))
       throw PeripheralError("the profile \(self.name) has no property \(Excerpt(name)) (\(hint))")
     }
     guard property.isReadable || property.isNotifying else {

@@ -72,18 +72,19 @@ import Log
     isStarting = true
     defer { isStarting = false }
     let reserve = limits.reserve
-    let result = await EventLoop.blocking {
-      Result { () throws(RecordingFailure) in try folder.create(name, at: .now, reserve: reserve) }
+    let open: RecordingFolder.Open
+    do throws(RecordingFailure) {
+      open = try await EventLoop.blocking { () throws(RecordingFailure) in
+        try folder.create(name, at: .now, reserve: reserve)
+      }
+    } catch {
+      throw RequestError(error.description)
     }
-    switch result {
-    case .failure(let failure): throw RequestError(failure.description)
-    case .success(let open):
-      log.notice("recording", ["name": open.recording.name])
-      begin(open, folder)
-      // In turns, each device would come only after minutes.
-      engine.beginRound()
-      return open.recording
-    }
+    log.notice("recording", ["name": open.recording.name])
+    begin(open, folder)
+    // In turns, each device would come only after minutes.
+    engine.beginRound()
+    return open.recording
   }
 
   private func begin(_ open: RecordingFolder.Open, _ folder: RecordingFolder) {

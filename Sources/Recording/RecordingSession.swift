@@ -128,12 +128,12 @@ import Log
   }
 
   private func finish() async {
-    let result = await EventLoop.blocking { [folder, file, recording] in
-      Result { () throws(RecordingFailure) in try folder.finish(recording, file) }
-    }
-    switch result {
-    case .success(let finished): recording = finished
-    case .failure(let error): failure = failure ?? error
+    do throws(RecordingFailure) {
+      recording = try await EventLoop.blocking { [folder, file, recording] () throws(RecordingFailure) in
+        try folder.finish(recording, file)
+      }
+    } catch {
+      failure = failure ?? error
     }
     onEnd(recording, failure)
   }

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 
 /// A connected stream socket.
-@LoopActor package final class ByteSocket {
+@LoopActor package class ByteSocket {
   /// How much memory, in bytes, is kept for output when all has been sent.
   private static let keptCapacity = 64 << 10
 
@@ -15,7 +15,8 @@ import Glibc
   package private(set) var isHalfClosed = false
   /// Called with what has arrived.
   package var onBytes: (UnsafeRawBufferPointer) -> Void = { _ in }
-  /// Called once, when nothing can be sent or received any more.
+  /// Called once, when nothing can be sent or received any more. If the other end has closed its sending side alone,
+  /// ``onDrained`` is called instead.
   package var onEnd: () -> Void = {}
   /// Called when all bytes have been passed to the kernel, and when the other end has closed its sending side.
   package var onDrained: () -> Void = {}

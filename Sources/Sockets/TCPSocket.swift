@@ -5,7 +5,7 @@ package enum TCPSocket {
   /// A listening socket.
   /// - Parameter address: of this machine, IPv4 or IPv6; `::` is for both, also where there is no IPv6.
   /// - Returns: its descriptor, or why there is none.
-  package static func listen(at address: String, port: Int) -> Result<Int32, UnixSocket.Failure> {
+  package static func listen(at address: String, port: Int) -> Result<Int32, SocketFailure> {
     var v4 = sockaddr_in()
     var v6 = sockaddr_in6()
     v4.sin_family = sa_family_t(AF_INET)
@@ -13,7 +13,9 @@ package enum TCPSocket {
     v6.sin6_family = sa_family_t(AF_INET6)
     v6.sin6_port = v4.sin_port
     if inet_pton(AF_INET, address, &v4.sin_addr) == 1 { return listen(&v4, AF_INET) }
-    guard inet_pton(AF_INET6, address, &v6.sin6_addr) == 1 else { return .failure(.other("no IP address")) }
+    guard inet_pton(AF_INET6, address, &v6.sin6_addr) == 1 else {
+      return .failure(SocketFailure("no IP address"))
+    }
     let result = listen(&v6, AF_INET6)
     if address == "::", case .failure = result, !hasIPv6 { return listen(&v4, AF_INET) }
     return result
@@ -24,10 +26,10 @@ package enum TCPSocket {
 
   private static func listen<Address>(
     _ address: inout Address, _ family: Int32
-  ) -> Result<Int32, UnixSocket.Failure> {
+  ) -> Result<Int32, SocketFailure> {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = socket(family, type, 0)
-    guard descriptor >= 0 else { return failure }
+    guard descriptor >= 0 else { return .failure(SocketFailure()) }
     var on: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
     var off: Int32 = 0
@@ -35,14 +37,9 @@ package enum TCPSocket {
     setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size))
     guard withAddress(&address, { bind(descriptor, $0, $1) }) == 0, Glibc.listen(descriptor, 64) == 0 else {
       defer { close(descriptor) }
-      return failure
+      return .failure(SocketFailure())
     }
     return .success(descriptor)
-  }
-
-  /// Why the last call has failed, by `errno`.
-  private static var failure: Result<Int32, UnixSocket.Failure> {
-    .failure(errno == EACCES ? .denied : .other(String(cString: strerror(errno))))
   }
 
   /// An IPv4 address as ``peer(of:)`` gives it.

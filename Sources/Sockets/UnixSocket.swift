@@ -2,57 +2,33 @@ import Glibc
 
 /// Unix stream sockets by their paths. None of this blocks.
 package enum UnixSocket {
-  /// Why there is no socket, or no connection.
-  package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// No socket, or nobody listens any more.
-    case absent
-    /// The user of this process has no permission for the socket or its folder.
-    case denied
-    /// Too many connections wait for the process at the other end to accept them.
-    case busy
-    case other(String)
-
-    package var description: String {
-      switch self {
-      case .absent: "there is no socket"
-      case .denied: "no permission for the socket"
-      case .busy: "too many programs wait for the socket"
-      case .other(let reason): reason
-      }
-    }
-  }
-
-  package static func connect(to path: String) throws(Failure) -> Int32 {
-    guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
+  package static func connect(to path: String) throws(SocketFailure) -> Int32 {
+    var address = try address(path)
     let descriptor = open()
-    guard descriptor >= 0 else { throw .other(String(cString: strerror(errno))) }
-    if withAddress(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
-    let reason = errno
-    close(descriptor)
-    switch reason {
-    case ENOENT, ECONNREFUSED, ENOTDIR: throw .absent
-    case EACCES, EPERM: throw .denied
-    case EAGAIN: throw .busy
-    default: throw .other("\(path): \(String(cString: strerror(reason)))")
+    if descriptor >= 0, withAddress(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 {
+      return descriptor
     }
+    throw failure(at: path, closing: descriptor)
   }
 
   /// Replaces an existing socket.
-  package static func listen(at path: String, mode: mode_t) throws(Failure) -> Int32 {
-    guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
-    guard unlink(path) == 0 || errno == ENOENT else {
-      throw .other("\(path): \(String(cString: strerror(errno)))")
-    }
+  package static func listen(at path: String, mode: mode_t) throws(SocketFailure) -> Int32 {
+    var address = try address(path)
+    guard unlink(path) == 0 || errno == ENOENT else { throw SocketFailure(at: path) }
     let descriptor = open()
     // Nobody can connect before it listens: the mode is set by then.
-    guard descriptor >= 0, withAddress(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
+    if descriptor >= 0, withAddress(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
       Glibc.listen(descriptor, 16) == 0
-    else {
-      let reason = String(cString: strerror(errno))
-      if descriptor >= 0 { close(descriptor) }
-      throw .other("\(path): \(reason)")
+    {
+      return descriptor
     }
-    return descriptor
+    throw failure(at: path, closing: descriptor)
+  }
+
+  private static func failure(at path: String, closing descriptor: Int32) -> SocketFailure {
+    let failure = SocketFailure(at: path)
+    if descriptor >= 0 { close(descriptor) }
+    return failure
   }
 
   /// The process at the other end of a connection, and its user; nil: they are not known.
@@ -68,10 +44,12 @@ package enum UnixSocket {
     socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
   }
 
-  private static func address(_ path: String) -> sockaddr_un? {
+  private static func address(_ path: String) throws(SocketFailure) -> sockaddr_un {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      throw SocketFailure("\(path) is too long for a socket")
+    }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return address
   }

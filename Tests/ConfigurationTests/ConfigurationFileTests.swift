@@ -94,6 +94,15 @@ import Testing
     #expect(failure(binary) == "\(binary):1:5: this is not UTF-8")
   }
 
+  @Test(arguments: [(EACCES, true), (ENOENT, false)])
+  func errorOfAFileThatIsClosedToTheUserSaysSo(code: Int32, isDenied: Bool) {
+    errno = code
+    let problem = FileProblem()
+    let key = ConfigurationPath.root.key("mqtt").key("password_file").error("/a", problem, hint: "create it")
+    #expect(key.isDenied == isDenied && key.withoutHint.isDenied == isDenied)
+    #expect(ConfigurationErrors.unreadable("/a", problem).errors.map(\.isDenied) == [isDenied])
+  }
+
   @Test(.timeLimit(.minutes(1)))
   func aPipeIsReadOnlyIfTheCallerHasOpenedIt() throws {
     let folder = try TemporaryFolder()

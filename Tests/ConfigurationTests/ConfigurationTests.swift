@@ -1,5 +1,6 @@
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import Configuration
@@ -111,11 +112,11 @@ import Testing
 
   @Test func emptyDeviceListHasAWarning() throws {
     #expect(
-      try parse(#"{"devices":[]}"#).warnings.map(\.description) == [
+      try parse(#"{"devices":[]}"#).warnings().map(\.description) == [
         "devices: the list is empty: no micro:bit is connected unless a request adds it "
           + "(leave the key out to connect to every micro:bit in range)"
       ])
-    #expect(try parse("{}").warnings == [])
+    #expect(try parse("{}").warnings() == [])
   }
 
   /// A peripheral that is connected now and then is not there when an event happens.
@@ -136,7 +137,7 @@ import Testing
     func warnings(_ connect: String) throws -> [String] {
       let profiles = #""profiles":{"p":{"properties":{\#(properties)}}}"#
       let entry = #"{"match":{"name":"x"},"connect":"\#(connect)",\#(keys)}"#
-      return try parse("{\(profiles),\"devices\":[\(entry)]}").warnings.map(\.description)
+      return try parse("{\(profiles),\"devices\":[\(entry)]}").warnings().map(\.description)
     }
     let text =
       "devices[0].connect: on demand, events are not received: \(events) (leave the key out to receive them)"

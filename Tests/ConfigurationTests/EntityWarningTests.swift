@@ -12,7 +12,7 @@ import Testing
       property.contains(#""kind":"event""#) ? #"["notify"]"# : #"["read","write"],"write":"request""#
     let keys = #""service":"1111","characteristic":"2222","access":"# + access
     let text = #"{"profiles":{"x":{"properties":{"a":{\#(keys),\#(property)}}}}}"#
-    return try Configuration.parse(Array(text.utf8)).get().warnings.map {
+    return try Configuration.parse(Array(text.utf8)).get().warnings().map {
       String($0.description.dropFirst("profiles.x.properties.a.".count))
     }
   }
@@ -119,7 +119,7 @@ import Testing
     let text =
       #"{"devices":[{"match":{"name":"x"},"values":{"soil":{"unit":"C","device_class":"temperature"},"t":{"device_class":"temperature"}}}]}"#
     #expect(
-      try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description) == [
+      try Configuration.parse(Array(text.utf8)).get().warnings().map(\.description) == [
         #"devices[0].values.soil.unit: "C" is no unit of temperature (temperature takes °C, °F or K)"#
       ])
   }
@@ -133,7 +133,7 @@ import Testing
   func aDescribedValueHasAClassOfNumbers(value: String, problem: String?) throws {
     let text = #"{"devices":[{"match":{"name":"x"},"values":{"v":{"device_class":"# + value + "}}}]}"
     #expect(
-      try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+      try Configuration.parse(Array(text.utf8)).get().warnings().map(\.description)
         == (problem.map { ["devices[0].values.v.device_class: \($0)"] } ?? []))
   }
 

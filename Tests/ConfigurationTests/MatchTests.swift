@@ -1,4 +1,5 @@
 import GATT
+import TestSupport
 import Testing
 
 @testable import Configuration
@@ -78,7 +79,7 @@ import Testing
   func entryCoveredByAnEarlierOneHasAWarning(first: String, second: String, isCovered: Bool) throws {
     #expect(try Self.match(first).covers(try Self.match(second)) == isCovered)
     let text = #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}]}"#
-    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings().map(\.description)
     let unused = "devices[1]: never used: devices[0] comes first and matches the same peripherals"
     #expect(warnings.contains(unused) == isCovered)
   }
@@ -86,7 +87,7 @@ import Testing
   @Test func identifierAfterAPatternHasAWarning() throws {
     let text =
       #"{"devices":[{"match":{"service":"180d","manufacturer":1}},{"match":{"identifier":"C5:A1:B2:C3:D4:E5"}}]}"#
-    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings().map(\.description)
     #expect(
       warnings == [
         "devices[1]: devices[0] may match first, by its service and manufacturer (move this entry up)"
@@ -102,7 +103,7 @@ import Testing
   func radioAndBluetoothAreApart(first: String, second: String) throws {
     let text =
       #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}],"radio":{"enabled":true}}"#
-    #expect(try Configuration.parse(Array(text.utf8)).get().warnings.isEmpty)
+    #expect(try Configuration.parse(Array(text.utf8)).get().warnings().isEmpty)
   }
 
   @Test(
@@ -130,7 +131,7 @@ import Testing
       (#"{"devices":[{"pair":true,"passkey":123456}]}"#, nil),
     ] as [(String, String?)])
   func probableMistakeHasAWarning(text: String, warning: String?) throws {
-    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings().map(\.description)
     #expect(warnings == [warning].compactMap { $0 })
   }
 

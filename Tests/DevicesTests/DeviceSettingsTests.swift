@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import Devices

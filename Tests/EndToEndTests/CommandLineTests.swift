@@ -60,6 +60,7 @@ import Testing
       (["scan", "--log-format", "json"], "--log-format"), (["scan", "--timeout", "0"], "1 to 3600"),
       (["scan", "--timeout", "99999999999999999999"], "1 to 3600"),
       (["pair", "a", "--passkey", "12345678"], "six digits"),
+      (["pair", "a", "--passkey", "+12345"], "six digits"),
       (["watch", "--json", "--csv"], "--csv must not be combined"),
       (["scan", "--json", "--live"], "--live must not be combined"),
       (["run", "--log-level", "loud"], "loud"),

@@ -5,6 +5,5 @@ import Testing
 @Suite struct ProgramArgumentsTests {
   @Test func theKernelKnowsThemToo() {
     #expect(ProgramArguments.all == CommandLine.arguments)
-    #expect(ProgramArguments.ofKernel == CommandLine.arguments)
   }
 }

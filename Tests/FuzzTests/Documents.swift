@@ -41,7 +41,7 @@ private func isPosition(_ position: TextPosition, in bytes: [UInt8]) -> Bool {
   switch Configuration.parse(bytes) {
   case .failure(let errors): check(errors, in: bytes)
   case .success(let configuration):
-    for warning in configuration.warnings { expectVisible("\(warning)") }
+    for warning in configuration.warnings() { expectVisible("\(warning)") }
     for device in configuration.devices {
       let profile = configuration.profile(of: device.options)
       for name in configuration.desired(of: device.options).keys {

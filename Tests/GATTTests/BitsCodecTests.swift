@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Testing
 
 /// Numbers of some bits, and bits that are a bool.
@@ -150,7 +151,7 @@ import Testing
 
   @Test func wrongPartsAreRefused() {
     func expect(
-      _ field: Codec.Field, after other: Codec.Field = Self.flags, _ key: ProfileError.Step,
+      _ field: Codec.Field, after other: Codec.Field = Self.flags, _ key: JSONStep,
       _ description: String
     ) {
       #expect(throws: ProfileError(["fields", .index(1), key], description)) {

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Testing
 
 /// IEEE 11073 numbers: examples of the Bluetooth SIG's formats, and special values.

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Testing
 
 @Suite struct ProfileTests {
@@ -43,7 +44,7 @@ import Testing
     ["chunk"],
     "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte")
 
-  static func event(has key: ProfileError.Step, _ name: String) -> ProfileError {
+  static func event(has key: JSONStep, _ name: String) -> ProfileError {
     ProfileError([key], "an event has no \(name): it is over as soon as it has happened (a state has one)")
   }
   static func range(_ range: String) -> ProfileError {
@@ -109,7 +110,7 @@ import Testing
   func refusesInvalidProperties(property: Property, expected: ProfileError) {
     let problem = error(of: ProfileError.self) { try Self.profile([property]) }
     #expect(problem == .property(property.name, expected))
-    let place: [ProfileError.Step] =
+    let place: [JSONStep] =
       expected.path == ["name"] ? [.name(property.name)] : [.key(property.name)] + expected.path
     #expect(problem?.path == ["properties"] + place && expected.path.count == 1)
     #expect(problem?.description == expected.description)

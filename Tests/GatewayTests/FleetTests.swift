@@ -46,10 +46,11 @@ import Testing
     let state = StateDatabase(path: folder.path + "/here.db")
     state.section(Fleet.section).put(Fleet.key, Self.message(7, "a"))
     await state.close()
-    let check = StateCheck(gateway: GatewayID("here")!, environment: ["STATE_DIRECTORY": folder.path])
     for (text, hasEntry) in [(#"{"fleet":true}"#, true), ("{}", false)] {
-      let devices = check.configuration(of: try Self.file(text)).devices
-      #expect(devices.contains { $0.id?.description == "a" } == hasEntry)
+      let file = try Self.file(text)
+      var stored = StoredGateway(configuration: file.configuration, id: GatewayID("here")!)
+      stored.readState(with: file, ["STATE_DIRECTORY": folder.path])
+      #expect(stored.configuration.devices.contains { $0.id?.description == "a" } == hasEntry)
     }
   }
 

@@ -44,9 +44,10 @@ import Testing
   @Test func systemdStateDirectoryIsUsedFirst() {
     #expect(path([:]) == "/var/lib/microbit-gateway")
     #expect(path(["STATE_DIRECTORY": "/var/lib/a:/var/lib/b"]) == "/var/lib/a")
+    #expect(path(["STATE_DIRECTORY": "lib/a"]) == "lib/a".absolutePath)
   }
 
-  @Test(arguments: [nil, "", ":", "lib/microbit-gateway"])
+  @Test(arguments: [nil, "", ":"])
   func xdgStateHomeIsUsedWithoutStateDirectory(systemd: String?) {
     #expect(path(["STATE_DIRECTORY": systemd]) == "/home/me/state/microbit-gateway")
     #expect(path(["STATE_DIRECTORY": systemd, "XDG_STATE_HOME": "/"]) == "/microbit-gateway")
@@ -78,19 +79,6 @@ import Testing
     #expect(folder(isOfService: true, "/data") == "/data/house.recordings")
   }
 
-  @Test func aRelativeStateDirectoryIsTold() {
-    func text(_ environment: [String: String]) -> String? { StateFolder.relativePath(environment)?.line }
-    #expect(text([:]) == nil && text(["STATE_DIRECTORY": "/a:b"]) == nil)
-    #expect(
-      text(["STATE_DIRECTORY": "state"])
-        == "STATE_DIRECTORY is not an absolute path, and is not used: \"state\"; there is no state folder (let it begin with /)"
-    )
-    #expect(
-      text(["STATE_DIRECTORY": "a", "XDG_STATE_HOME": "/b"])?.contains(
-        "the state folder is /b/microbit-gateway")
-        == true)
-  }
-
   /// `check` at a terminal: the user's own database, the service's, or the one in STATE_DIRECTORY.
   @Test func checkReadsTheDatabaseInUse() throws {
     let id = try #require(GatewayID("house"))
@@ -99,7 +87,7 @@ import Testing
     let own = folder.path + "/microbit-gateway/house.db"
     let environment = ["XDG_STATE_HOME": folder.path]
     func checked(_ more: [String: String] = [:]) -> [String?] {
-      let found = StateFolder.checked(id, environment.merging(more) { $1 }, service: service)
+      let found = StateFolder.databaseToRead(id, environment.merging(more) { $1 }, service: service)
       return [found?.path, found.map { "\($0.isThere)" }, found?.ofService]
     }
     #expect(checked() == [own, "false", nil])
@@ -112,8 +100,8 @@ import Testing
     mkdir(folder.path + "/microbit-gateway", 0o700)
     try folder.write("", to: "microbit-gateway/house.db")
     #expect(checked() == [own, "true", service + "/house.db"])
-    #expect(StateFolder.checked(id, [:], service: service)?.path == service + "/house.db")
-    #expect(StateFolder.checked(id, [:], service: named) == nil)
+    #expect(StateFolder.databaseToRead(id, [:], service: service)?.path == service + "/house.db")
+    #expect(StateFolder.databaseToRead(id, [:], service: named) == nil)
   }
 
   @Test func theIDIsThatOfTheFirstStartOrOfTheRunningService() throws {

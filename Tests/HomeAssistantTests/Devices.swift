@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import TestSupport
 
 @testable import Devices
 

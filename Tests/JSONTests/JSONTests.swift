@@ -260,6 +260,7 @@ import Testing
 @Suite struct ExcerptTests {
   @Test("Of several lines only the ends stay as they are: what controls a terminal is replaced")
   func linesAreHarmless() {
-    #expect(Excerpt.harmlessLines("time,\u{1B}]0;a\u{7}\n1,é\tb\r\n\n") == "time,·]0;a·\n1,é·b·\n\n")
+    #expect(
+      Excerpt.harmless("time,\u{1B}]0;a\u{7}\n1,é\tb\r\n\n", keeping: "\n") == "time,·]0;a·\n1,é·b·\n\n")
   }
 }

@@ -60,7 +60,7 @@ import Sockets
         answer = .error(failure.errors.map(\.description).joined(separator: "; "))
       }
       guard let client = self.clients[id] else { return }
-      client.send(answer.bytes)
+      client.send(line: answer.bytes)
       if client.unsent > Self.maximumUnsent { return self.drop(id) }
       client.isPaused = false
     }

@@ -121,10 +121,7 @@ enum RequestTable {
   /// Whether the devices that it names exist is not checked.
   static func request(_ verb: String, _ keys: JSONObject) throws(RequestError) -> any GatewayRequest {
     if let known = all.first(where: { $0.verb == verb }) { return try known.init(keys) }
-    let verbs = all.map { $0.verb }
-    let hint =
-      nearest(to: verb, among: verbs).map { "did you mean \($0)?" }
-      ?? "known requests: \(verbs.joined(separator: ", "))"
+    let hint = suggestion(for: verb, among: all.map { $0.verb }, listed: "known requests:")
     throw RequestError(.invalid, "unknown request \(Excerpt(verb)): \(hint)")
   }
 }

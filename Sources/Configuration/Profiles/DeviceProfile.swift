@@ -60,13 +60,13 @@ extension Configuration {
       let names = (Profile.builtIn + profiles).map(\.name)
       return [
         path.key("profile").error(
-          "there is no profile \(Excerpt(name))", hint: choice(of: name, among: names))
+          "there is no profile \(Excerpt(name))", hint: suggestion(for: name, among: names))
       ]
     }
     var errors = options.idle(with: profile, at: path)
     func unknown(_ name: String, _ path: ConfigurationPath) {
       // A hint is expensive, and a request may have thousands of unknown names.
-      let hint = errors.count < 20 ? choice(of: name, among: profile.properties.map(\.name)) : nil
+      let hint = errors.count < 20 ? suggestion(for: name, among: profile.properties.map(\.name)) : nil
       errors.append(path.error("the profile \(profile.name) has no property \(Excerpt(name))", hint: hint))
     }
     if let adapter = options.adapter, !bluetooth.adapters.contains(adapter) {

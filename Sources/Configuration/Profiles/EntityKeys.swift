@@ -57,7 +57,7 @@ struct EntityKeys: ConfigurationSection {
   private func problems(with codec: Codec, at path: ConfigurationPath) -> [ConfigurationError] {
     let content = field.map { codec.content(of: $0) } ?? codec.content
     if let field, content == nil {
-      let hint = codec.fields.map { choice(of: field, among: $0) } ?? "only a record has fields"
+      let hint = codec.fields.map { suggestion(for: field, among: $0) } ?? "only a record has fields"
       return [path.key("field").error("there is no field \(Excerpt(field))", hint: hint)]
     }
     // Of a record that is shown as a whole, the fields that are numbers have them.

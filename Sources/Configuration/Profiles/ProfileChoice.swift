@@ -5,8 +5,10 @@ import JSON
 extension Profile {
   /// The folders of profiles that are tried when none is named.
   package static let directories = [
-    "./deploy/profiles", "/etc/microbit-gateway/profiles.d", "/usr/share/microbit-gateway/profiles",
+    "./deploy/profiles", "/etc/microbit-gateway/profiles.d", installedDirectory,
   ]
+  /// Where the package installs profiles, which a configuration can name in `profiles_directory`.
+  package static let installedDirectory = "/usr/share/microbit-gateway/profiles"
 
   /// A built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
   /// - Parameter directory: nil: the first of ``directories`` that exists.
@@ -25,7 +27,7 @@ extension Profile {
         hint: "name its folder with --profiles-directory, and the profile with --profile")
       : ConfigurationError(
         problem: "there is no profile \(Excerpt(text))",
-        hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
+        hint: suggestion(for: text, among: (builtIn + profiles).map(\.name)))
     throw ConfigurationErrors(file: isFile ? text : nil, errors: [error])
   }
 

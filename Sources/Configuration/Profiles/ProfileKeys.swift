@@ -161,19 +161,7 @@ extension ConfigurationPath {
   ///
   /// - Parameter names: those of the profile's properties.
   func error(_ error: ProfileError, among names: [String] = []) -> ConfigurationError {
-    let place = error.path.reduce(self) { path, step in
-      switch step {
-      case .key(let name): path.key(name)
-      case .name(let name): path.name(name)
-      case .index(let index): path.index(index)
-      }
-    }
-    return place.error(error.description, hint: error.unknownProperty.map { choice(of: $0, among: names) })
+    ConfigurationPath(steps: steps + error.path).error(
+      error.description, hint: error.unknownProperty.map { suggestion(for: $0, among: names) })
   }
-}
-
-/// A hint for an unknown name: the most similar one, else all.
-package func choice(of name: String, among names: [String]) -> String {
-  nearest(to: name, among: names).map { "did you mean \($0)?" }
-    ?? "there are \(names.joined(separator: ", "))"
 }

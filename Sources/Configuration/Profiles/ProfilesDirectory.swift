@@ -25,7 +25,7 @@ package enum ProfilesDirectory {
     let path = named.resolved(in: folder)
     let key = ConfigurationPath.root.key("profiles_directory")
     let (content, origins) = try content(of: path) { problem in
-      ConfigurationErrors(errors: [key.error("\(path): \(problem)").located(in: configuration)])
+      ConfigurationErrors(errors: [key.error(path, problem).located(in: configuration)])
     }
     if case .object(let own) = configuration.value["profiles"] {
       let errors = duplicates(own, origins, at: .root.key("profiles"))
@@ -38,25 +38,23 @@ package enum ProfilesDirectory {
 
   /// The profiles of all files `*.json` in the folder `path`.
   package static func profiles(in path: String) throws(ConfigurationErrors) -> [Profile] {
-    try content(of: path) { problem in
-      ConfigurationErrors(file: path, errors: [ConfigurationError(problem: problem)])
-    }.content.profiles
+    try content(of: path) { ConfigurationErrors.unreadable(path, $0) }.content.profiles
   }
 
   /// - Parameter failure: the error for a problem with the folder itself.
   private static func content(
-    of path: String, _ failure: (String) -> ConfigurationErrors
+    of path: String, _ failure: (FileProblem) -> ConfigurationErrors
   ) throws(ConfigurationErrors) -> (content: Content, origins: [String: String]) {
     let files: [String]
     do throws(FileProblem) {
       files = try self.files(in: path)
     } catch {
-      var failure = failure(error.description)
+      var failure = failure(error)
       failure.isUnreadable = true
       throw failure
     }
     guard files.count <= mostFiles else {
-      throw failure("\(files.count) files, the maximum is \(mostFiles)")
+      throw failure(FileProblem("\(files.count) files, the maximum is \(mostFiles)"))
     }
     var all = Content()
     var origins: [String: String] = [:]

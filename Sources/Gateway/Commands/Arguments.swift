@@ -127,9 +127,7 @@ extension Arguments {
       timeout = try value(.timeout, "a whole number of seconds, 1 to 3600") { text in
         Int(text).flatMap { (1...3600).contains($0) ? .seconds($0) : nil }
       }
-      passkey = try value(.passkey, "the six digits that the micro:bit shows") { text in
-        Int(text).flatMap { (0...999_999).contains($0) && text.utf8.count <= 6 ? $0 : nil }
-      }
+      passkey = try value(.passkey, "the six digits that the micro:bit shows", GatewayCommand.passkey)
       let levels = LogLevel.allCases.map(\.name).joined(separator: ", ")
       logLevel = try value(.logLevel, "one of \(levels)") { LogLevel(name: $0) }
       logFormat = try value(.logFormat, "text or json") { LogFormat(rawValue: $0) }

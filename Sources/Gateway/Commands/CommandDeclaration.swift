@@ -207,10 +207,8 @@ struct CommandDeclaration {
   private static func table(_ rows: [(String, String)]) -> String {
     let width = 18
     return rows.map { first, second in
-      let fill = width - first.count
-      return fill >= 0
-        ? "  \(first)\(String(repeating: " ", count: fill))  \(second)"
-        : "  \(first)\n\(String(repeating: " ", count: width + 4))\(second)"
+      first.count <= width
+        ? "  \(padded(first, width))  \(second)" : "  \(first)\n\(padded("", width + 4))\(second)"
     }.joined(separator: "\n")
   }
 }

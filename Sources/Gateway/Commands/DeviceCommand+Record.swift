@@ -71,8 +71,9 @@ extension DeviceCommand {
     guard let id = GatewayID(access.gateway),
       let folder = StateFolder.recordings(of: id, environment, isOfService: access.isOfService)
     else { throw CommandFailure(.unavailable, "there is no state folder") }
-    let result = await EventLoop.blocking { () -> Result<StandardOutput.WriteResult, RecordingFailure> in
-      Result { () throws(RecordingFailure) in
+    do throws(RecordingFailure) {
+      let written = try await EventLoop.blocking {
+        () throws(RecordingFailure) -> StandardOutput.WriteResult in
         var table = try RecordingFolder(path: folder).table(name, layout)
         while let piece = try table.next() {
           let result = StandardOutput.write(piece)
@@ -80,12 +81,10 @@ extension DeviceCommand {
         }
         return .written
       }
-    }
-    switch result {
-    case .success(let written): StandardOutput.note(written)
-    case .failure(let failure):
+      StandardOutput.note(written)
+    } catch {
       let isClosed = Glibc.access(folder, X_OK) != 0 && errno == EACCES
-      throw CommandFailure(.unavailable, "\(failure)\(isClosed ? " (use sudo)" : "")")
+      throw CommandFailure(.unavailable, "\(error)\(isClosed ? " (use sudo)" : "")")
     }
   }
 }

@@ -79,7 +79,7 @@ import JSON
     let csv = data["csv"]?.text ?? ""
     // What a program logs could control the terminal; the table is harmless.
     let isShown = raw && isatty(STDOUT_FILENO) != 0
-    printOutput(isShown ? Excerpt.harmlessLines(csv) : csv, terminator: "")
+    printOutput(isShown ? Excerpt.harmless(csv, keeping: "\n") : csv, terminator: "")
   }
 
   func list() async throws(CommandFailure) {

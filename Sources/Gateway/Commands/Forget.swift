@@ -2,6 +2,7 @@ import Bridge
 import Configuration
 import EventLoop
 import Glibc
+import HomeAssistant
 import JSON
 import MQTT
 import Store
@@ -14,8 +15,8 @@ struct Forget: Sendable {
   private var isConfirmed: Bool { values.has(.yes) }
 
   @LoopActor func run() async throws(CommandFailure) {
-    let configuration = try GatewayAccess.configuration(values[.config])
-    let id = StateFolder.gatewayID(of: configuration)
+    let stored = try StoredGateway(configuredBy: values[.config])
+    let (configuration, id) = (stored.configuration, stored.id)
     guard isConfirmed || isatty(STDIN_FILENO) != 0 else {
       throw CommandFailure(
         .usage, "forget asks before it clears anything: run it at a terminal, or add --yes")
@@ -25,7 +26,7 @@ struct Forget: Sendable {
       throw Self.running(id)
     }
     // A gateway that is stopping has closed its socket, and may still publish.
-    let database = StateFolder.checked(id, StateFolder.environment)
+    let database = StateFolder.databaseToRead(id, StateFolder.environment)
     for path in [database?.path, database?.ofService].compactMap({ $0 })
     where StateDatabase.isInUse(path: path) {
       throw Self.running(id)
@@ -133,17 +134,14 @@ struct ForgottenTopics: Sendable {
     let own = "\(topics.base)/bridge/\(topics.gateway)/"
     return retained.filter { topic, payload in
       if topic.hasPrefix(own) { return true }
-      if topic.hasPrefix(discovery) { return isAnnouncement(payload) }
+      // The entities of this gateway need its `state`.
+      if topic.hasPrefix(discovery) {
+        return Discovery.availability(in: payload).contains(topics.bridgeState.string)
+      }
       guard topic.hasPrefix("\(topics.base)/") else { return false }
       let device = topic.dropFirst(topics.base.count + 1).prefix { $0 != "/" }
       return devices.contains(String(device))
     }.keys.sorted()
-  }
-
-  /// Whether the document is of this gateway: its entities need its `state`.
-  private func isAnnouncement(_ payload: [UInt8]) -> Bool {
-    let document = try? JSONParser.parse(payload)
-    return document?["avty"]?.elements.contains { $0["t"] == .string(topics.bridgeState.string) } == true
   }
 }
 

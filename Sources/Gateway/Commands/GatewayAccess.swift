@@ -3,6 +3,7 @@ import Control
 import Devices
 import EventLoop
 import GATT
+import Glibc
 import JSON
 import Sockets
 
@@ -26,8 +27,8 @@ import Sockets
   /// - Returns: nil if none runs, and the command has not named one by its id.
   static func open(_ command: Arguments.Values) throws(CommandFailure) -> GatewayAccess? {
     // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
-    let file = command[.config] == nil ? nil : try configuration(command[.config])
-    let id = command[.gateway] ?? file.map { StateFolder.gatewayID(of: $0).description }
+    let stored = command[.config] == nil ? nil : try StoredGateway(configuredBy: command[.config])
+    let id = command[.gateway] ?? stored?.id.description
     let options = [Option.gateway, .config].map { option in
       command[option].map { " --\(option.rawValue) \($0.shellWord)" } ?? ""
     }
@@ -63,36 +64,51 @@ import Sockets
   /// Another command for the same gateway, to be shown to the user.
   func command(_ words: String) -> String { "microbit-gateway \(words)\(options)" }
 
-  /// The configuration; the defaults where no file is named and none is found.
-  nonisolated static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
-    do throws(ConfigurationErrors) {
-      let file = try ConfigurationFile.load(path: path)
-      let gateway = StateFolder.gatewayID(of: file.configuration)
-      return StateCheck(gateway: gateway, environment: StateFolder.environment).configuration(of: file)
-    } catch {
-      if path == nil, error.file == nil { return Configuration() }
-      throw CommandFailure(.configuration, error.advice)
-    }
-  }
-
   /// A gateway that runs, by its id, with a connection to its socket.
   typealias Running = (gateway: String, path: String, descriptor: Int32)
 
+  /// Whether gateways run.
+  enum Presence: Sendable {
+    /// None runs, or it has no socket here.
+    case absent
+    /// One runs, and this user may not ask it.
+    case denied(gateway: String, path: String)
+    /// One may run: this user may not look into the folder of its socket.
+    case hidden(folder: String)
+    /// One or several run.
+    case running([Running])
+
+    var isRunning: Bool {
+      switch self {
+      case .absent, .hidden: false
+      case .denied, .running: true
+      }
+    }
+  }
+
+  /// - Parameter id: that of the gateway; nil: any.
+  static func presence(_ id: String?, _ environment: [String: String]) -> Presence {
+    let (open, denied) = sockets(id, environment)
+    if !open.isEmpty { return .running(open) }
+    if let denied = denied.first { return .denied(gateway: denied.gateway, path: denied.path) }
+    return RuntimeFolder.closed(environment).map { .hidden(folder: $0) } ?? .absent
+  }
+
   /// The running gateway; nil: none runs.
   static func running(_ id: String?) throws(CommandFailure) -> Running? {
-    let (open, denied) = sockets(id, StateFolder.environment)
-    if open.count > 1 {
-      let ids = open.map(\.gateway).joined(separator: ", ")
-      throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
-    }
-    if let denied = denied.first, open.isEmpty {
-      throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
-    }
-    if open.isEmpty, let folder = RuntimeFolder.closed(StateFolder.environment) {
+    switch presence(id, StateFolder.environment) {
+    case .absent: return nil
+    case .denied(let gateway, let path):
+      throw CommandFailure(.unavailable, RuntimeFolder.denial(path, gateway: gateway))
+    case .hidden(let folder):
       throw CommandFailure(
         .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
+    case .running(let running) where running.count > 1:
+      for gateway in running { Glibc.close(gateway.descriptor) }
+      let ids = running.map(\.gateway).joined(separator: ", ")
+      throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
+    case .running(let running): return running.first
     }
-    return open.first
   }
 
   /// The gateways that run, and those that this user may not ask.
@@ -103,10 +119,10 @@ import Sockets
     var denied: [(gateway: String, path: String)] = []
     for (gateway, path) in RuntimeFolder.sockets(environment, service: service) {
       if let id, gateway != id { continue }
-      do throws(UnixSocket.Failure) {
+      do throws(SocketFailure) {
         open.append((gateway, path, try UnixSocket.connect(to: path)))
       } catch {
-        if error == .denied { denied.append((gateway, path)) }
+        if error.isDenied { denied.append((gateway, path)) }
       }
     }
     return (open, denied)

@@ -9,23 +9,3 @@ import Glibc
     loop.signals(signals) { [self] in action($0) }
   }
 }
-
-/// Waits that Ctrl-C ends.
-@LoopActor final class Pause {
-  private var waiter: Waiter<Void>?
-  private(set) var isInterrupted = false
-
-  init(_ interruption: Interruption) {
-    interruption.action = { [weak self] _ in
-      self?.isInterrupted = true
-      self?.waiter?.resume(.success(()))
-    }
-  }
-
-  func wait(_ duration: Duration) async {
-    let waiter = Waiter<Void>()
-    self.waiter = waiter
-    if isInterrupted { return }
-    _ = try? await waiter.value(within: duration)
-  }
-}

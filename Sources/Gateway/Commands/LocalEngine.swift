@@ -17,12 +17,12 @@ import JSON
   private var used: Set<String> = []
   private var isAnswered = false
 
-  private init(_ configuration: Configuration, _ state: StoredState, isExclusive: Bool) {
-    var none = configuration
+  private init(_ stored: StoredGateway, isExclusive: Bool) {
+    var none = stored.configuration
     none.devices = []
     engine = DeviceManager(
-      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(state.identities),
-      adapters: .inMemory(state.adapters), isExclusive: isExclusive)
+      none, gateway: stored.id, state: .inMemory(stored.identities), adapters: .inMemory(stored.adapters),
+      isExclusive: isExclusive)
   }
 
   /// Returns when an adapter is on.
@@ -30,10 +30,9 @@ import JSON
   ///   - timeout: the limit for that.
   ///   - isExclusive: false: a gateway may use the adapters too, and nothing is connected.
   static func start(
-    _ configuration: Configuration, _ state: StoredState, timeout: Duration = .seconds(5),
-    isExclusive: Bool = false
+    _ stored: StoredGateway, timeout: Duration = .seconds(5), isExclusive: Bool = false
   ) async throws(CommandFailure) -> LocalEngine {
-    let local = LocalEngine(configuration, state, isExclusive: isExclusive)
+    let local = LocalEngine(stored, isExclusive: isExclusive)
     let engine = local.engine
     engine.add(local)
     local.running = loop.task { await engine.run() }
@@ -58,9 +57,9 @@ import JSON
   /// - Parameter started: called when an adapter is on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
   static func scan(
-    _ configuration: Configuration, _ state: StoredState, for limit: Duration, started: () -> Void = {}
+    _ stored: StoredGateway, for limit: Duration, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
-    let local = try await start(configuration, state)
+    let local = try await start(stored)
     started()
     let scan = local.beginScan()
     try? await loop.sleep(for: limit)
@@ -81,9 +80,9 @@ import JSON
   /// For inspections: no gateway may use the adapters.
   /// - Parameter interruption: ends the links first from now on.
   static func forInspections(
-    _ configuration: Configuration, _ state: StoredState, timeout: Duration, _ interruption: Interruption
+    _ stored: StoredGateway, timeout: Duration, _ interruption: Interruption
   ) async throws(CommandFailure) -> LocalEngine {
-    let local = try await start(configuration, state, timeout: timeout, isExclusive: true)
+    let local = try await start(stored, timeout: timeout, isExclusive: true)
     interruption.action = { signal in
       loop.task {
         await local.stop()
@@ -95,40 +94,38 @@ import JSON
 
   /// Connects to a peripheral, and reads what it offers.
   /// - Parameter settings: what holds for the device that the peripheral would be; nil: it would be none.
-  /// - Returns: what the request `device/inspect` returns.
   func inspect(
     _ address: BluetoothAddress, as settings: (Peripheral) -> DeviceSettings?
-  ) async throws(RequestError) -> JSONValue {
-    try await engine.inspect(.address(address), as: settings).json
+  ) async throws(RequestError) -> Inspection {
+    try await engine.inspect(.address(address), as: settings)
   }
 
   /// `inspect` while no gateway runs.
   /// - Parameters:
   ///   - name: what the user calls the peripheral.
   ///   - path: the configuration file; nil: the default file.
+  /// - Returns: what the request `device/inspect` returns.
   static func inspect(
     _ name: String, _ path: String?, _ timeout: Duration
   ) async throws(CommandFailure) -> JSONValue {
-    let configuration = try GatewayAccess.configuration(path)
-    let gateway = StateFolder.gatewayID(of: configuration)
-    let state = StateCheck(gateway: gateway, environment: StateFolder.environment).stored()
-    let devices = configured(configuration)
+    let stored = try StoredGateway(configuredBy: path)
+    let devices = configured(stored.configuration)
     var target = try Target.named(name, among: devices)
     if target == nil {
-      let scan = try await scan(configuration, state, for: .seconds(5))
+      let scan = try await scan(stored, for: .seconds(5))
       target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
-    let local = try await forInspections(configuration, state, timeout: timeout, Interruption())
+    let local = try await forInspections(stored, timeout: timeout, Interruption())
     do throws(RequestError) {
-      let data = try await local.inspect(target.address) { peripheral in
-        configuration.assignment(
+      let inspection = try await local.inspect(target.address) { peripheral in
+        stored.configuration.assignment(
           peripheral.address, Advertisement(peripheral),
-          record: state.records.first { $0.address == peripheral.address }, in: gateway
+          record: stored.records.first { $0.address == peripheral.address }, in: stored.id
         ).settings
       }
       await local.stop()
-      return data
+      return inspection.json
     } catch {
       await local.stop()
       throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
@@ -150,7 +147,7 @@ import JSON
       return engine.adapterFaults.first?.fault.line ?? "no adapter is on"
     }
     let user = RuntimeFolder.owner(ofProcess: process)
-    let isOfOther = geteuid() != 0 && user != RuntimeFolder.name(ofUser: geteuid())
+    let isOfOther = geteuid() != 0 && user != FileProblem.name(ofUser: geteuid())
     return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
       + "uses the adapter: \(isOfOther ? "run this command as that user (sudo -u)" : "try again in some seconds")"
       + ", or stop the gateway"

@@ -3,6 +3,13 @@ import EventLoop
 import Glibc
 import JSON
 
+extension GatewayCommand {
+  /// The passkey that at most six digits stand for; nil: the text is none.
+  static func passkey(_ text: String) -> Int? {
+    text.utf8.count <= 6 && text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil
+  }
+}
+
 extension GatewayAccess {
   /// `pair`: asks for the passkey when the peripheral shows one.
   func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
@@ -43,7 +50,7 @@ extension GatewayAccess {
       "\(target.label) shows a passkey (a micro:bit after button A was pressed).\nEnter its six digits within 30 s: "
     while let line = await console.ask(question) {
       let digits = line.filter { !$0.isWhitespace }
-      if digits.utf8.count == 6, let passkey = Int(digits), passkey >= 0 { return passkey }
+      if digits.utf8.count == 6, let passkey = GatewayCommand.passkey(digits) { return passkey }
       question = "A passkey has six digits. Enter it again: "
     }
     throw CommandFailure(.usage, "no passkey was entered")

@@ -16,32 +16,34 @@ struct Scan: Sendable {
   private static let interval = Duration.milliseconds(500)
 
   @LoopActor func run() async throws(CommandFailure) {
-    let configuration = try GatewayAccess.configuration(values[.config])
+    var stored = try StoredGateway(configuredBy: values[.config])
     let interruption = Interruption()
-    let gateway = StateFolder.gatewayID(of: configuration)
-    var state = StateCheck(gateway: gateway, environment: StateFolder.environment).stored()
-    if state.adapters.isEmpty {
-      state.adapters = await HostReport.read().held(as: configuration.bluetooth.adapters)
+    if stored.adapters.isEmpty {
+      stored.adapters = await HostReport.read().held(as: stored.configuration.bluetooth.adapters)
     }
     // Without the gateway, the configuration and what requests have changed say what it would do.
-    let running = try? GatewayAccess.open(gateway.description)
+    let running = try? GatewayAccess.open(stored.id.description)
     defer { running?.close() }
-    let table: Table = { [records = state.records] peripherals in
+    let table: Table = { [stored] peripherals in
       ScanTable(
-        peripherals, configuration, gateway: gateway, records: records,
+        peripherals, stored.configuration, gateway: stored.id, records: stored.records,
         devices: await Self.devices(of: running))
     }
     let faults: [Finding]
     var isEmpty = false
     if values.has(.live) {
-      let engine = try await LocalEngine.start(configuration, state)
+      let engine = try await LocalEngine.start(stored)
       engine.beginScan()
-      isEmpty = await showLive(engine, table, Pause(interruption))
+      let screen = Screen()
+      let showing = loop.task { await self.showLive(engine, table, screen) }
+      interruption.action = { _ in showing.cancel() }
+      isEmpty = await showing.value
+      await screen.finish()
       faults = engine.scanFindings
       await engine.stop()
     } else {
       let limit = values.timeout ?? .seconds(10)
-      let scan = try await LocalEngine.scan(configuration, state, for: limit) {
+      let scan = try await LocalEngine.scan(stored, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
       await show(scan.found, table)
@@ -69,20 +71,21 @@ struct Scan: Sendable {
     for line in table.lines { printOutput(line) }
   }
 
-  /// Updates a table on a terminal; otherwise there is a line for each peripheral when it is found. Without a timeout, until it
-  /// is interrupted.
+  /// Updates a table on a terminal; otherwise there is a line for each peripheral when it is found. Without a timeout, until the
+  /// task is cancelled.
   /// - Returns: whether nothing was found.
   @LoopActor private func showLive(
-    _ engine: LocalEngine, _ table: Table, _ pause: Pause
+    _ engine: LocalEngine, _ table: Table, _ screen: Screen
   ) async -> Bool {
-    let screen = Screen()
     var printed: Set<String> = []
     var isEmpty = true
     let deadline = values.timeout.map { Moment.now + $0 }
-    while true {
+    repeat {
       let peripherals = engine.inRange.sorted(by: Self.precedes)
       if !peripherals.isEmpty { isEmpty = false }
       let table = await table(peripherals)
+      // The gateway's answer may be missing then.
+      if Task.isCancelled { break }
       if screen.isTerminal {
         screen.show(
           peripherals.isEmpty
@@ -93,10 +96,8 @@ struct Scan: Sendable {
           screen.write(line + "\n")
         }
       }
-      await pause.wait(Self.interval)
-      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || StandardOutput.isClosed { break }
-    }
-    await screen.finish()
+    } while (try? await loop.sleep(for: Self.interval)) != nil
+      && deadline.map({ $0 <= .now }) != true && !StandardOutput.isClosed
     return isEmpty
   }
 

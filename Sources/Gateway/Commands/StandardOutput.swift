@@ -57,6 +57,6 @@ import JSON
 
 /// Prints lines on standard error.
 func printError(_ text: String) {
-  let bytes = Array("\(Excerpt.harmlessLines(text))\n".utf8)
+  let bytes = Array("\(Excerpt.harmless(text, keeping: "\n"))\n".utf8)
   _ = write(STDERR_FILENO, bytes, bytes.count)
 }

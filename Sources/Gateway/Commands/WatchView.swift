@@ -21,9 +21,13 @@ struct WatchView {
     guard let device = line["device"]?.text else {
       return line["dropped"] == nil ? nil : "…"
     }
-    if !order.contains(device) { order.append(device) }
+    if rows[device] == nil { order.append(device) }
     var row = rows[device] ?? Row()
-    defer { rows[device] = line["session"] == "removed" ? nil : row }
+    defer {
+      let isRemoved = line["session"] == "removed"
+      rows[device] = isRemoved ? nil : row
+      if isRemoved { order.removeAll { $0 == device } }
+    }
     let time = Self.clock(line["time"]?.text)
     guard let property = line["property"]?.text, let value = line["value"] else {
       row.name = line["name"]?.shown ?? row.name
@@ -45,20 +49,18 @@ struct WatchView {
 
   /// The table: a row for each device, whose values may take several lines; cut to the terminal.
   func lines(mostRows: Int = .max, columns: Int = TerminalSize.columns) -> [String] {
-    let shown = order.filter { rows[$0] != nil }
-    guard !shown.isEmpty else { return ["no device yet …"] }
-    let names = shown.map(\.count).max() ?? 0
+    guard let names = order.map(\.count).max() else { return ["no device yet …"] }
     let width = max(20, columns - 1)
     var lines: [String] = []
-    for (index, device) in shown.enumerated() {
+    for (index, device) in order.enumerated() {
       let row = rows[device] ?? Row()
       let texts = row.values.map { "\($0.property) \($0.text)" }
       let block = Self.block(
         "\(padded(device, names))  \(padded(row.state ?? "offline", 7))  \(padded(row.last, 8))",
         texts.isEmpty ? [row.name.isEmpty ? "…" : row.name] : texts, width: width)
       // The line that says how many are left out needs a place.
-      guard lines.count + block.count + (index + 1 < shown.count ? 1 : 0) <= mostRows else {
-        return lines + ["… and \(shown.count - index) more"]
+      guard lines.count + block.count + (index + 1 < order.count ? 1 : 0) <= mostRows else {
+        return lines + ["… and \(order.count - index) more"]
       }
       lines += block
     }

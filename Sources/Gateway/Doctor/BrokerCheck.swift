@@ -11,7 +11,7 @@ import MQTT
 struct BrokerCheck {
   /// `mqtt` and `home_assistant` of it are used.
   let configuration: Configuration
-  /// The one to try.
+  /// The broker that is tried.
   let broker: MQTTBroker
   /// The id whose topics are tried.
   let gateway: GatewayID

@@ -9,7 +9,7 @@ struct ConfigurationCheck {
   /// The configuration of the service, and what the service may read; nil: there is no service.
   var service = (path: ConfigurationFile.service, access: ServiceAccess())
 
-  struct Result: Sendable {
+  struct Outcome: Sendable {
     var findings: [Finding] = []
     var file: ConfigurationFile?
     /// The configuration with the defaults for the keys in ``broken``.
@@ -28,8 +28,8 @@ struct ConfigurationCheck {
   /// Errors in one key may lead to errors in another.
   private static let mostRounds = 4
 
-  func run() -> Result {
-    var result = Result()
+  func run() -> Outcome {
+    var result = Outcome()
     for _ in 0..<Self.mostRounds {
       do throws(ConfigurationErrors) {
         let file = try ConfigurationFile.load(path: path, searching: places, without: result.broken)
@@ -76,7 +76,7 @@ struct ConfigurationCheck {
     failure.errors.map { error in
       let text = failure.file.map { error.withoutHint.description(in: $0) } ?? error.problem
       // The file is perhaps only closed to this user.
-      if error.problem.hasSuffix("Permission denied") {
+      if error.isDenied {
         return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")
       }
       return .fault(

@@ -9,10 +9,7 @@ import JSON
 /// The devices in range, while no gateway uses the adapter: it scans, and connects to those that the gateway would
 /// connect to.
 struct DeviceCheck {
-  let configuration: Configuration
-  /// What the gateway knows of devices: what has joined, was removed, or was changed by requests.
-  let state: StoredState
-  let gateway: GatewayID
+  let stored: StoredGateway
 
   /// A device that the gateway would connect to.
   struct Candidate: Sendable {
@@ -26,7 +23,7 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await LocalEngine.scan(configuration, state, for: Self.scanTime)
+    let scan = try await LocalEngine.scan(stored, for: Self.scanTime)
     return classify(scan.found, scan.faults)
   }
 
@@ -36,9 +33,10 @@ struct DeviceCheck {
   ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
-    let records = Dictionary(state.records.map { ($0.address, $0) }) { first, _ in first }
+    let configuration = stored.configuration
+    let records = Dictionary(stored.records.map { ($0.address, $0) }) { first, _ in first }
     func assignment(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
-      configuration.assignment(address, advertisement, record: records[address], in: gateway)
+      configuration.assignment(address, advertisement, record: records[address], in: stored.id)
     }
     /// What is heard in vain, by profile: of strangers, the first stands for all.
     var deaf: [String: Finding] = [:]
@@ -72,7 +70,7 @@ struct DeviceCheck {
     findings += deaf.filter { !heard.contains($0.key) }.values.sorted { $0.text < $1.text }
     guard faults.isEmpty else { return (candidates, findings + faults) }
     let named = configuration.devices.compactMap(\.match.identifier)
-    let known = named + state.records.map(\.address).filter { !named.contains($0) }
+    let known = named + stored.records.map(\.address).filter { !named.contains($0) }
     let absent = known.compactMap { address -> DeviceSettings? in
       // Bluetooth finds no sender by radio.
       guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
@@ -107,40 +105,26 @@ struct DeviceCheck {
     }
   }
 
-  /// - Parameters:
-  ///   - inspection: the response to the request `device/inspect`.
-  ///   - profile: with the properties in use.
+  /// - Parameter profile: with the properties in use.
   static func findings(
-    _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
+    _ inspection: Inspection, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> [Finding] {
     let used = Set(profile.properties.map(\.name))
-    let lacks: [(property: String, reason: String)] =
-      if case .object(let missing) = inspection["missing"] {
-        missing.members.map { (property: $0.name, reason: $0.value.shown) }.filter {
-          used.contains($0.property)
-        }
-      } else {
-        []
-      }
-    guard inspection["fits"] == .bool(true) else {
-      let services = (inspection["missing_services"]?.elements ?? []).compactMap {
-        $0.text.flatMap(BluetoothUUID.init)
-      }
+    let lacks = inspection.missing.filter { used.contains($0.property) }
+    guard inspection.fits else {
       let properties = lacks.map { Lacks.text($0.property, $0.reason) }
-      let trouble = Trouble.unsuitable(lacks: Lacks(services: services, properties: properties))
+      let trouble = Trouble.unsuitable(
+        lacks: Lacks(services: inspection.missingServices, properties: properties))
       return [trouble.finding(name, profile, pairing)]
     }
-    let isPaired = inspection["paired"] == .bool(true)
-    let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
-      .compactMap { item -> (property: String, error: String, wantsPairing: Bool)? in
-        let properties = item["property"]?.text?.split(separator: ",").map(String.init) ?? []
-        guard let property = properties.first(where: used.contains) else { return nil }
-        return item["error"]?.text.map { (property, $0, item["wants_pairing"] == .bool(true)) }
-      }
-    if let failure = failures.first {
+    let peripheral = inspection.peripheral
+    for item in inspection.items {
+      guard case .failure(let error) = item.value,
+        let property = item.properties.map(\.name).first(where: used.contains)
+      else { continue }
       let trouble =
-        failure.wantsPairing && !isPaired
-        ? Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
+        error.wantsPairing && !peripheral.isPaired
+        ? Trouble.wantsPairing : .subscribeFailed("\(property): \(error)")
       return [trouble.finding(name, profile, pairing)]
     }
     let missing = lacks.map(\.property)
@@ -156,8 +140,8 @@ struct DeviceCheck {
       ]
     }
     let details = [
-      inspection["name"]?.text.map { Excerpt($0).description },
-      inspection["rssi"]?.integer.map { "\($0) dBm" }, isPaired ? "paired" : "not paired",
+      peripheral.name.map { Excerpt($0).description }, peripheral.rssi.map { "\($0) dBm" },
+      peripheral.isPaired ? "paired" : "not paired",
       "offers \(profile.properties.map(\.name).filter { !missing.contains($0) }.joined(separator: ", "))",
     ].compactMap { $0 }
     return [.ok(.device, "\(name): \(details.joined(separator: ", "))")]

@@ -14,7 +14,6 @@ import JSON
   private let json: Bool
   private let interruption = Interruption()
   private var findings: [Finding] = []
-  private var stored = StoredState()
   private let environment = StateFolder.environment
 
   /// The limit of checks of this machine.
@@ -33,20 +32,32 @@ import JSON
     let check = ConfigurationCheck(path: path)
     let file =
       await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
-      ?? ConfigurationCheck.Result(isUnreadable: true)
+      ?? ConfigurationCheck.Outcome(isUnreadable: true)
     report(file.findings)
     let gateway = file.gateway ?? StateFolder.gatewayID(of: Configuration())
     report([StateFolder.unknownID(of: file.configuration)].compactMap { $0 })
     await report(.clock) { ClockCheck().run() }
-    let presence = GatewayCheck.connect(file.gateway?.description, environment)
+    let presence = GatewayAccess.presence(file.gateway?.description, environment)
     let state = StateCheck(gateway: gateway, environment: environment)
     let isAnswered = if case .running = presence { true } else { false }
     await report(.state) { isAnswered ? state.space() : state.run() }
-    let isUsable = await checkBluetooth(file.configuration, state, isRunning: presence.isRunning)
+    var stored = StoredGateway(configuration: file.configuration, id: gateway)
+    stored =
+      await within(Self.limit, .state) { [stored] in
+        await EventLoop.blocking {
+          var read = stored
+          read.readState(with: file.file)
+          return read
+        }
+      } ?? stored
+    let isUsable = await checkBluetooth(&stored, isRunning: presence.isRunning)
     await checkBroker(file, gateway)
     switch presence {
-    case .running(let gateway, let client):
-      await checkRunning(gateway, client)
+    case .running(let running):
+      // Of several, the first one is asked.
+      for other in running.dropFirst() { close(other.descriptor) }
+      let client = ControlClient(running[0].descriptor)
+      await checkRunning(running[0].gateway, client)
       client.close()
     case .denied(let gateway, let path):
       report([
@@ -77,7 +88,9 @@ import JSON
       report([finding])
       let radio = file.configuration.radio
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
-      if isUsable { await checkDevices(file, gateway, state) }
+      if isUsable, isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) {
+        await checkDevices(stored)
+      }
     }
     let faults = findings.count { $0.level == .fault }
     let warnings = findings.count { $0.level == .warning }
@@ -116,10 +129,8 @@ import JSON
   }
 
   /// - Returns: whether an adapter can be used, and no gateway uses one.
-  private func checkBluetooth(
-    _ configuration: Configuration, _ state: StateCheck, isRunning: Bool
-  ) async -> Bool {
-    let bluetooth = configuration.bluetooth
+  private func checkBluetooth(_ stored: inout StoredGateway, isRunning: Bool) async -> Bool {
+    let bluetooth = stored.configuration.bluetooth
     guard let host = await within(Self.limit, .bus, { await HostReport.read() }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
@@ -128,7 +139,6 @@ import JSON
           await EventLoop.blocking { BluetoothdVersion.ofProcess(process) }
         } ?? nil
     }
-    stored = await within(Self.limit, .state) { await EventLoop.blocking { state.stored() } } ?? stored
     if stored.adapters.isEmpty, isRunning { stored.adapters = host.held(as: bluetooth.adapters) }
     let adapters = bluetooth.selections(stored.adapters)
     let names = adapters.map { $0.choose(from: host.addresses) }
@@ -151,7 +161,7 @@ import JSON
   /// The finding about an adapter that another gateway than the configured one holds.
   private func held(_ adapter: String, by process: Int32) -> Finding {
     let finding = CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)
-    guard let user = RuntimeFolder.owner(ofProcess: process), user != RuntimeFolder.name(ofUser: getuid())
+    guard let user = RuntimeFolder.owner(ofProcess: process), user != FileProblem.name(ofUser: getuid())
     else { return finding }
     let ask = "ask it as that user: sudo -u \(user) microbit-gateway doctor"
     if getuid() != 0 {
@@ -165,15 +175,15 @@ import JSON
       .adapter, "\(finding.text), of the user \(user)", remedy: "\(ask); or \(finding.remedy ?? "")")
   }
 
-  private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
+  private func checkBroker(_ file: ConfigurationCheck.Outcome, _ gateway: GatewayID) async {
     guard isValid(file, ["mqtt"], for: .broker) else { return }
-    let check = BrokersCheck(configuration: file.configuration, gateway: gateway)
+    let check = ClusterCheck(configuration: file.configuration, gateway: gateway)
     report(await within(Self.brokerLimit * check.brokers.count, .broker) { await check.run() } ?? [])
   }
 
   /// Whether these keys of the configuration can be used; otherwise reports that `check` is left out.
   private func isValid(
-    _ file: ConfigurationCheck.Result, _ keys: Set<String>, for check: Finding.Check
+    _ file: ConfigurationCheck.Outcome, _ keys: Set<String>, for check: Finding.Check
   ) -> Bool {
     if !file.isUnreadable, file.broken.isDisjoint(with: keys) { return true }
     let reason =
@@ -211,16 +221,8 @@ import JSON
     }
   }
 
-  private func checkDevices(
-    _ file: ConfigurationCheck.Result, _ gateway: GatewayID, _ state: StateCheck
-  ) async {
-    guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
-    let known =
-      await within(Self.limit, .state) {
-        await EventLoop.blocking { file.file.map(state.configuration) }
-      } ?? nil
-    let configuration = known ?? file.configuration
-    let check = DeviceCheck(configuration: configuration, state: stored, gateway: gateway)
+  private func checkDevices(_ stored: StoredGateway) async {
+    let check = DeviceCheck(stored: stored)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {
         let (candidates, findings) = try await check.scan()
@@ -232,13 +234,13 @@ import JSON
       }
     }
     guard let candidates = scanned, !candidates.isEmpty else { return }
-    await inspect(candidates, configuration)
+    await inspect(candidates, stored)
   }
 
-  private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
+  private func inspect(_ candidates: [DeviceCheck.Candidate], _ stored: StoredGateway) async {
     let engine: LocalEngine
     do throws(CommandFailure) {
-      engine = try await .forInspections(configuration, stored, timeout: Self.inspectionLimit, interruption)
+      engine = try await .forInspections(stored, timeout: Self.inspectionLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }

@@ -1,41 +1,12 @@
 import Configuration
-import Control
 import Devices
 import EventLoop
 import Findings
 import GATT
-import Glibc
 import JSON
 
 /// The running gateway, and what it knows.
 enum GatewayCheck {
-  enum Presence: Sendable {
-    /// No gateway with this id runs, or it has no socket here.
-    case absent
-    /// A gateway runs, and this user may not ask it.
-    case denied(gateway: String, path: String)
-    /// One may run: this user may not look into the folder of its socket.
-    case hidden(folder: String)
-    case running(gateway: String, ControlClient)
-
-    var isRunning: Bool {
-      switch self {
-      case .absent, .hidden: false
-      case .denied, .running: true
-      }
-    }
-  }
-
-  /// - Parameter gateway: its id; nil: any.
-  @LoopActor static func connect(_ gateway: String?, _ environment: [String: String]) -> Presence {
-    let (open, denied) = GatewayAccess.sockets(gateway, environment)
-    // Of several, the first one is asked.
-    for other in open.dropFirst() { close(other.descriptor) }
-    if let first = open.first { return .running(gateway: first.gateway, ControlClient(first.descriptor)) }
-    if let denied = denied.last { return .denied(gateway: denied.gateway, path: denied.path) }
-    return RuntimeFolder.closed(environment).map { .hidden(folder: $0) } ?? .absent
-  }
-
   /// - Parameters:
   ///   - health: the response to the request `health`.
   ///   - devices: the response to the request `devices`.

@@ -12,11 +12,13 @@ extension ServiceAccess {
       return [fault(folder, remedy: copy)]
     }
     let (mqtt, http) = (file.configuration.mqtt, file.configuration.http)
-    let named = [
-      ("mqtt.password_file", mqtt.passwordFile), ("mqtt.tls.ca_file", mqtt.tls?.caFile),
-      ("mqtt.tls.cert_file", mqtt.tls?.certFile), ("mqtt.tls.key_file", mqtt.tls?.keyFile),
-      ("http.password_file", http.passwordFile), ("http.read_password_file", http.readPasswordFile),
-    ]
+    let keys = file.configuration.devices.enumerated().map { ("devices[\($0)].key_file", $1.keyFile) }
+    let named =
+      [
+        ("mqtt.password_file", mqtt.passwordFile), ("mqtt.tls.ca_file", mqtt.tls?.caFile),
+        ("mqtt.tls.cert_file", mqtt.tls?.certFile), ("mqtt.tls.key_file", mqtt.tls?.keyFile),
+        ("http.password_file", http.passwordFile), ("http.read_password_file", http.readPasswordFile),
+      ] + keys
     let own = finding(file.path) { obstacle in
       Self.isFile(file.path, in: folder)
         ? Self.permit("chmod 644", file.path, obstacle)

@@ -1,26 +1,8 @@
-import BlueZ
 import Configuration
-import Devices
 import EventLoop
 import Findings
 import Glibc
 import Store
-
-/// What the state database has of devices and adapters.
-struct StoredState: Sendable {
-  var records: [DeviceRecord] = []
-  /// The addresses of the adapters that were used last, by their configured names.
-  var adapters: [String: [UInt8]] = [:]
-
-  /// Records with nothing but the identity addresses of peripherals with private ones.
-  var identities: [String: [UInt8]] {
-    records.filter { $0.identity != nil }.reduce(into: [:]) { identities, record in
-      var known = DeviceRecord(address: record.address)
-      known.identity = record.identity
-      identities[record.address.description] = known.bytes
-    }
-  }
-}
 
 /// Whether the gateway can store its state.
 struct StateCheck {
@@ -36,11 +18,7 @@ struct StateCheck {
   var least = 50 << 20
 
   func run() -> [Finding] {
-    [StateFolder.relativePath(environment)].compactMap { $0 } + folderFindings()
-  }
-
-  private func folderFindings() -> [Finding] {
-    guard let database = StateFolder.checked(gateway, environment, service: service) else {
+    guard let database = StateFolder.databaseToRead(gateway, environment, service: service) else {
       return [
         .fault(
           .state, "there is no state folder: changes will be lost on restart",
@@ -86,7 +64,7 @@ struct StateCheck {
       space(in: existing, folder),
       .warning(
         .state,
-        "\(folder) is that of a gateway started by \(RuntimeFolder.name(ofUser: user)), not that of the service",
+        "\(folder) is that of a gateway started by \(FileProblem.name(ofUser: user)), not that of the service",
         remedy: "to check that one: sudo STATE_DIRECTORY=\(service) microbit-gateway doctor; "
           + "to delete this one: sudo rm -r \(folder.shellWord)"),
     ]
@@ -94,29 +72,9 @@ struct StateCheck {
 
   /// Whether the disk is nearly full; the rest is known to the running gateway.
   func space() -> [Finding] {
-    guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
+    guard let database = StateFolder.databaseToRead(gateway, environment, service: service) else { return [] }
     let folder = ConfigurationFile.folder(of: database.path)
     return [space(in: NewFile.existingFolder(folder), folder)].filter { $0.level != .ok }
-  }
-
-  /// The sections of the database; none if it cannot be read, which ``run()`` reports.
-  private var sections: [String: [String: [UInt8]]] {
-    let database = StateFolder.checked(gateway, environment, service: service)
-    return database.flatMap { try? StateDatabase.sections(path: $0.path) } ?? [:]
-  }
-
-  func stored() -> StoredState {
-    let sections = self.sections
-    return StoredState(
-      records: DeviceRecord.records(sections["devices"] ?? [:]), adapters: sections["adapters"] ?? [:])
-  }
-
-  /// The configuration with the fleet's that the database has, if it fits.
-  func configuration(of file: ConfigurationFile) -> Configuration {
-    guard file.configuration.fleet, let stored = sections[Fleet.section]?[Fleet.key] else {
-      return file.configuration
-    }
-    return (try? FleetConfiguration.read(stored).merged(into: file)) ?? file.configuration
   }
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.
@@ -130,13 +88,13 @@ struct StateCheck {
           + "was not checked",
         remedy: "sudo microbit-gateway doctor")
     }
-    let status = NewFile.status(existing)
+    let status = FileProblem.status(existing)
     if let status, status.st_mode & S_IFMT != S_IFDIR {
       return .fault(
         .state, "\(existing) is not a folder: changes will be lost on restart",
         remedy: "move it away: mv \(existing.shellWord) \("\(existing).old".shellWord)")
     }
-    let owner = status.map { RuntimeFolder.name(ofUser: $0.st_uid) } ?? "another user"
+    let owner = status.map { FileProblem.name(ofUser: $0.st_uid) } ?? "another user"
     if folder == service {
       return .warning(
         .state, "\(folder) belongs to the service (\(owner)), and cannot be checked by you",

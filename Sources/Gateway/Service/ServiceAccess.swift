@@ -65,7 +65,7 @@ struct ServiceAccess {
   /// - Parameter permission: the bit for the owner.
   private func has(_ permission: mode_t, _ path: String) -> Bool {
     // An access control list may give what the mode does not.
-    guard let status = NewFile.status(path), getxattr(path, "system.posix_acl_access", nil, 0) < 0
+    guard let status = FileProblem.status(path), getxattr(path, "system.posix_acl_access", nil, 0) < 0
     else { return true }
     if status.st_uid == user { return status.st_mode & permission != 0 }
     let shift: mode_t = groups.contains(status.st_gid) ? 3 : 6

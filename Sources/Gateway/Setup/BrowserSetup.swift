@@ -66,18 +66,16 @@ import Web
     do {
       let submission = try SetupSubmission(answers)
       let configuration = try await EventLoop.blocking {
-        Result { try submission.answers(PresentConfiguration(readingFrom: path)).configuration() }
-      }.get()
+        try submission.answers(PresentConfiguration(readingFrom: path)).configuration()
+      }
       if !submission.insists {
-        let check = BrokersCheck(configuration: configuration, gateway: id, patience: .seconds(5))
+        let check = ClusterCheck(configuration: configuration, gateway: id, patience: .seconds(5))
         let faults = await check.run().filter { $0.level == .fault }
         if !faults.isEmpty { return ["reason": "broker", "findings": .array(faults.map(\.inWords))] }
       }
       // Set up elsewhere while the broker was tried.
       guard site != nil else { return ["reason": "invalid", "text": "the gateway is set up"] }
-      try await EventLoop.blocking {
-        Result { () throws(CommandFailure) in try PendingSetup()?.store(answers) }
-      }.get()
+      try await EventLoop.blocking { try PendingSetup()?.store(answers) }
     } catch {
       return ["reason": "invalid", "text": .string((error as? CommandFailure)?.text ?? "\(error)")]
     }

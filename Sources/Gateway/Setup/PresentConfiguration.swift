@@ -10,8 +10,6 @@ struct PresentConfiguration {
   var configuration = Configuration()
   /// The errors of the file that is there.
   var problem: String?
-  /// The password; nil: there is none, or it cannot be read.
-  var password: [UInt8]?
 
   var isThere: Bool { document != nil || problem != nil }
   var folder: String { ConfigurationFile.folder(of: path) }
@@ -53,10 +51,8 @@ extension PresentConfiguration {
       return
     }
     do throws(ConfigurationErrors) {
-      (configuration, document) = try ConfigurationFile.parse(bytes, in: folder)
-      if let file = configuration.mqtt.passwordFile?.resolved(in: folder) {
-        password = try? ConfigurationFile.password(in: file)
-      }
+      let file = try ConfigurationFile.parse(bytes, at: self.path, filesMayBeAway: true)
+      (configuration, document) = (file.configuration, file.document)
     } catch {
       let file = error.file ?? self.path
       problem = error.errors.map { $0.description(in: file) }.joined(separator: "\n")

@@ -103,9 +103,9 @@ private struct SetupRun {
       answers.isReadable = { access.obstacle(to: $0) == nil }
     }
     // Off the loop: a file can be standard input, at which the user types.
-    let given = try await EventLoop.blocking { [setup, present] in
-      Result { () throws(CommandFailure) in try setup.given(present) }
-    }.get()
+    let given = try await EventLoop.blocking { [setup, present] () throws(CommandFailure) in
+      try setup.given(present)
+    }
     var interview = SetupInterview(
       answers: answers, given: given, isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"),
@@ -167,18 +167,18 @@ private struct SetupRun {
     for name in plan.secrets.keys.sorted() {
       lines.append("The password goes to \(name) beside it, readable only by the gateway.")
     }
-    return lines.map(Excerpt.harmless)
+    return lines.map { Excerpt.harmless($0) }
   }
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
-    let check = BrokersCheck(
+    let check = ClusterCheck(
       configuration: configuration, gateway: StateFolder.gatewayID(of: configuration))
     let places = check.brokers.map(\.description).joined(separator: ", ")
     await console.show(["", "Trying the broker \(places) …"])
     let findings = await check.run()
     let lines = findings.flatMap { finding in
       [finding.text] + (finding.remedy.map { ["  " + Setup.inWords($0)] } ?? [])
-    }.map(Excerpt.harmless)
+    }.map { Excerpt.harmless($0) }
     let isUsable = findings.allSatisfy { $0.level != .fault }
     if isUsable { await console.show(lines) }
     return isUsable ? [] : lines

@@ -44,8 +44,8 @@ struct SetupAnswers {
     document = present.document ?? [:]
     page = Page(present.configuration.http)
     microbits = !present.isThere || present.entries.contains(where: \.isForEveryMicrobit) ? .all : .join
-    password = present.password
     let now = present.configuration.mqtt
+    password = now.password
     if present.configuration.fleet, document["devices"] == nil { microbits = nil }
     mqtt = document["mqtt"] ?? [:]
     if now.hosts == nil { mqtt.set("host", to: .string(now.host)) }
@@ -63,7 +63,8 @@ struct SetupAnswers {
   /// Whether a password of the page is known, or was given.
   var hasPagePassword: Bool { pagePasswordFile != nil }
   private var pagePasswordFile: String? {
-    secrets[Self.pagePasswordName] == nil ? present.configuration.http.passwordFile : Self.pagePasswordName
+    secrets[Self.pagePasswordName] == nil
+      ? present.document?["http"]?["password_file"]?.text : Self.pagePasswordName
   }
 
   private static let pagePasswordName = "http.password"
@@ -157,7 +158,7 @@ struct SetupAnswers {
     let file = present.document?["mqtt"]?["password_file"]?.text
     let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? Self.brokerPasswordName
     password = new
-    let isPresent = new == present.password
+    let isPresent = new == present.configuration.mqtt.password
     // Another one may have been given before.
     secrets[name] = isPresent ? nil : new
     mqtt.set("password_file", to: isPresent ? file.map(JSONValue.string) : .string(name))
@@ -239,14 +240,9 @@ struct SetupAnswers {
   func configuration() throws(CommandFailure) -> Configuration {
     do throws(ConfigurationErrors) {
       let bytes = Array(PresentConfiguration.text(result).utf8)
-      var configuration = try ConfigurationFile.parse(bytes, in: present.folder).configuration
+      var configuration = try ConfigurationFile.parse(bytes, at: present.path, filesMayBeAway: true)
+        .configuration
       configuration.mqtt.password = password
-      if var tls = configuration.mqtt.tls {
-        for file in [\Configuration.TLS.caFile, \.certFile, \.keyFile] {
-          tls[keyPath: file] = tls[keyPath: file]?.resolved(in: present.folder)
-        }
-        configuration.mqtt.tls = tls
-      }
       return configuration
     } catch {
       throw CommandFailure(.configuration, error.errors.map(\.description).joined(separator: "\n"))

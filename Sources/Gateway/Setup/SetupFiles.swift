@@ -32,7 +32,7 @@ struct SetupFiles: Sendable {
   /// - Returns: what the user should know.
   func write(_ plan: SetupPlan, backup: String) throws(CommandFailure) -> [String] {
     Folder.make(folder, mode: 0o755)
-    let (backup, present) = ("\(folder)/\(backup)", NewFile.status(path))
+    let (backup, present) = ("\(folder)/\(backup)", FileProblem.status(path))
     var notes: [String] = []
     // The files in the order in which they get their places.
     var new: [NewFile] = []
@@ -70,7 +70,7 @@ struct SetupFiles: Sendable {
 
   /// The user of the service, for the service's configuration; else who has it now.
   private func secretOwner(_ file: String, _ notes: inout [String]) -> (uid_t, gid_t)? {
-    guard isOfService else { return NewFile.status(file).map { ($0.st_uid, $0.st_gid) } }
+    guard isOfService else { return FileProblem.status(file).map { ($0.st_uid, $0.st_gid) } }
     if let entry = getpwnam(serviceUser) { return (entry.pointee.pw_uid, entry.pointee.pw_gid) }
     notes.append(
       "there is no user \(serviceUser) yet: when there is, sudo chown \(serviceUser) \(file.shellWord)")

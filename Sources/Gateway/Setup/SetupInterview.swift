@@ -25,7 +25,9 @@ struct SetupInterview {
 
   /// - Returns: what is to be written.
   @LoopActor mutating func plan() async throws(CommandFailure) -> SetupPlan {
-    try await ask(SetupQuestion.identity + SetupQuestion.page + SetupQuestion.broker)
+    try takeIdentity()
+    try await askForPage()
+    try await askForBroker()
     var trouble = triesBroker ? await tryBroker(try answers.configuration()) : []
     while !trouble.isEmpty {
       if isUnattended {
@@ -39,12 +41,12 @@ struct SetupInterview {
       case .change:
         // The options of the broker are asked for.
         given = given.filter { ["--all", "--area"].contains($0.key) }
-        try await ask(SetupQuestion.broker)
+        try await askForBroker()
         fallthrough
       case .again: trouble = await tryBroker(try answers.configuration())
       }
     }
-    try await ask(SetupQuestion.microbits)
+    try await askForMicrobits()
     _ = try answers.configuration()
     return answers.plan
   }
@@ -53,40 +55,43 @@ struct SetupInterview {
   @LoopActor mutating func choose<Choice: RawRepresentable & CaseIterable>(
     _ prompt: String, _ lines: [String], _ preset: Choice
   ) async throws(CommandFailure) -> Choice where Choice.RawValue == String {
-    var chosen: Choice?
-    try await ask([{ _ in SetupQuestion.choice(prompt, lines, preset) { chosen = $1 } }])
-    guard let chosen else { preconditionFailure("it is asked until it is answered") }
+    var chosen = preset
+    try await ask(.choice(prompt, lines, preset) { chosen = $1 })
     return chosen
   }
 
-  /// Asks the questions in their order. An answer that cannot be used is asked for again, with the reason.
-  @LoopActor private mutating func ask(_ forms: [SetupQuestion.Form]) async throws(CommandFailure) {
-    for form in forms {
-      guard var question = form(answers) else { continue }
-      if let text = question.option.flatMap({ given[$0] }) ?? (isUnattended ? question.preset : nil) {
-        do {
-          try set(question, text)
-        } catch {
-          throw CommandFailure(.usage, "\(question.option.map { "\($0): " } ?? "")\(error)")
-        }
-        continue
+  /// Asks the question, unless an option answers it. An answer that cannot be used is asked for again, with the reason.
+  @LoopActor mutating func ask(_ question: SetupQuestion) async throws(CommandFailure) {
+    if let text = question.option.flatMap({ given[$0] }) ?? (isUnattended ? question.preset : nil) {
+      return try take(text, question)
+    }
+    if isUnattended {
+      throw CommandFailure(.usage, "\(question.option ?? question.prompt) is needed with --yes")
+    }
+    var question = question
+    while let line = await reply(question) {
+      do {
+        return try set(question, line)
+      } catch {
+        question.lines = ["\(error)"]
       }
-      // Only an option sets it.
-      if question.prompt.isEmpty { continue }
-      if isUnattended {
-        throw CommandFailure(.usage, "\(question.option ?? question.prompt) is needed with --yes")
-      }
-      while true {
-        guard let line = await reply(question) else {
-          throw CommandFailure(.refused, "\nThe input has ended: nothing was changed.")
-        }
-        do {
-          try set(question, line)
-          break
-        } catch {
-          question.lines = ["\(error)"]
-        }
-      }
+    }
+    throw CommandFailure(.refused, "\nThe input has ended: nothing was changed.")
+  }
+
+  /// Sets what is not asked for, if the option is given.
+  mutating func take(
+    _ option: String, _ set: @escaping (inout SetupAnswers, String) throws -> Void
+  ) throws(CommandFailure) {
+    guard let text = given[option] else { return }
+    try take(text, SetupQuestion(prompt: "", option: option, set: set))
+  }
+
+  private mutating func take(_ text: String, _ question: SetupQuestion) throws(CommandFailure) {
+    do {
+      try set(question, text)
+    } catch {
+      throw CommandFailure(.usage, "\(question.option.map { "\($0): " } ?? "")\(error)")
     }
   }
 

@@ -2,9 +2,6 @@ import JSON
 
 /// A question of set-up: what is shown, what an empty line stands for, and what an answer sets.
 struct SetupQuestion {
-  /// A question by the answers so far; nil: it is not asked.
-  typealias Form = (SetupAnswers) -> SetupQuestion?
-
   let prompt: String
   /// What is shown before the question.
   var lines: [String] = []
@@ -39,11 +36,6 @@ struct SetupQuestion {
       }
       try set(&$0, choice)
     }
-  }
-
-  /// What only an option of the command line sets.
-  static func option(_ name: String, _ set: @escaping (inout SetupAnswers, String) throws -> Void) -> Form {
-    { _ in SetupQuestion(prompt: "", preset: nil, option: name, set: set) }
   }
 }
 

@@ -18,7 +18,7 @@ import Testing
     _ change: (inout Peripheral) -> Void = { _ in }
   ) throws -> ScanTable.Row {
     let configuration = try ConfigurationFile.parse(
-      Array(#"{"devices":[\#(entries)],\#(keys)}"#.utf8), in: "/"
+      Array(#"{"devices":[\#(entries)],\#(keys)}"#.utf8), at: "/config.json", filesMayBeAway: false
     ).configuration
     var peripheral = Peripheral(
       id: PeripheralID(path: "/1"), address: address, name: nil, rssi: -60, isConnected: isConnected,

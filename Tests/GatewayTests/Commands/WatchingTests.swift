@@ -62,4 +62,22 @@ import Testing
     #expect(view.lines(mostRows: 2, columns: 80) == ["… and 2 more"])
     #expect(view.lines(mostRows: 4, columns: 80) == lines)
   }
+
+  @Test func aDeviceThatComesBackAfterItsRemovalIsTheLast() {
+    var view = WatchView()
+    for (device, session) in [("a", "live"), ("b", "live"), ("a", "removed"), ("a", "live")] {
+      _ = view.update(["device": .string(device), "session": .string(session), "online": .bool(true)])
+    }
+    #expect(view.lines().map { $0.prefix(1) } == ["b", "a"])
+    for device in ["a", "b"] { _ = view.update(["device": .string(device), "session": "removed"]) }
+    #expect(view.lines() == ["no device yet …"])
+  }
+
+  @Test(arguments: [
+    ("012345", 12345), ("0", 0), ("999999", 999_999), ("+12345", nil), ("-12345", nil), ("1234567", nil),
+    ("", nil), ("١٢٣", nil),
+  ])
+  func passkey(text: String, number: Int?) {
+    #expect(GatewayCommand.passkey(text) == number)
+  }
 }

@@ -24,7 +24,7 @@ struct BrokerCheckTests {
   }
 
   private func findings(_ configuration: Configuration) async -> [Finding] {
-    let check = BrokersCheck(configuration: configuration, gateway: gateway)
+    let check = ClusterCheck(configuration: configuration, gateway: gateway)
     return await loop.task { await check.run() }.value
   }
 

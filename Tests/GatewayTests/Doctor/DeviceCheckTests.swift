@@ -2,6 +2,7 @@ import Configuration
 import Findings
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import BlueZ
@@ -12,23 +13,23 @@ struct DeviceCheckTests {
   private let profile = Profile.microbit.limited(to: ["temperature", "period"])
 
   private func inspection(
-    fits: Bool = true, paired: Bool = false, error: CentralError? = nil, missing: [String] = []
-  ) -> JSONValue {
-    [
-      "fits": .bool(fits), "paired": .bool(paired), "rssi": .integer(-53),
-      "missing": .object(of: missing.map { ($0, .string("it has no service 180f")) }),
-      "services": [
-        [
-          "uuid": "e95d6100",
-          "characteristics": [
-            [
-              "property": "temperature", "error": error.map { .string($0.description) },
-              "wants_pairing": error?.wantsPairing == true ? .bool(true) : nil,
-            ]
-          ],
-        ]
-      ],
-    ]
+    fits: Bool = true, paired: Bool = false, error: CentralError? = nil, missing: [String] = [],
+    services: [BluetoothUUID] = []
+  ) -> Inspection {
+    let peripheral = Peripheral(
+      id: PeripheralID(path: "/org/bluez/hci0/dev"), address: address, name: nil, rssi: -53,
+      isConnected: true, isPaired: paired)
+    let temperature = Property.microbitTemperature
+    let characteristic = Characteristic(
+      uuid: temperature.characteristic, service: temperature.service, flags: .read, path: "/1", generation: 1,
+      peripheral: peripheral.id)
+    return Inspection(
+      peripheral: peripheral, device: nil, profile: nil, fits: fits, missingServices: services,
+      items: [
+        Inspection.Item(
+          characteristic: characteristic, properties: [temperature],
+          value: error.map { .failure($0) } ?? .success([21]))
+      ], missing: missing.map { ($0, "it has no service 180f") })
   }
 
   @Test func microbitWithAllPropertiesIsOK() {
@@ -53,8 +54,8 @@ struct DeviceCheckTests {
       name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
       access: .read, codec: .uint8)
     let lab = try Profile(name: "lab", properties: [level])
-    let lacks: JSONValue = ["missing_services": ["0000180d-0000-1000-8000-00805f9b34fb"]]
-    let found = DeviceCheck.findings(inspection(fits: false).merging(lacks), "desk", lab, .ask)
+    let found = DeviceCheck.findings(
+      inspection(fits: false, services: [BluetoothUUID(short: 0x180D)]), "desk", lab, .ask)
     #expect(
       found.first?.text == "desk: cannot be used: it lacks the service 180d, which the profile lab requires")
     #expect(
@@ -123,7 +124,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(
-      configuration: configuration, state: StoredState(records: records), gateway: GatewayID("here")!)
+      stored: StoredGateway(configuration: configuration, id: GatewayID("here")!, records: records))
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
@@ -179,8 +180,7 @@ struct DeviceCheckTests {
     entry.match = .identifier(address)
     entry.options.profile = "visitors"
     configuration.devices = [entry]
-    let check = DeviceCheck(
-      configuration: configuration, state: StoredState(), gateway: GatewayID("here")!)
+    let check = DeviceCheck(stored: StoredGateway(configuration: configuration, id: GatewayID("here")!))
     var heard = microbit
     heard.advertised.manufacturerData = [0x0590: [1]]
     let result = check.classify([heard], [])

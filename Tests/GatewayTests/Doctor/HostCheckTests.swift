@@ -3,6 +3,7 @@ import Findings
 import GATT
 import Glibc
 import JSON
+import Log
 import Store
 import TestSupport
 import Testing
@@ -11,8 +12,7 @@ import Testing
 @testable import Gateway
 
 struct ClockCheckTests {
-  /// 2026-01-01.
-  private let now = 1_767_225_600
+  private let now = Timestamp("2026-01-01T00:00:00.000Z")!
 
   @Test func aSynchronisedClockIsFine() {
     #expect(ClockCheck(now: now, isSynchronised: true).run() == [.ok(.clock, "the clock is synchronised")])
@@ -25,9 +25,9 @@ struct ClockCheckTests {
     #expect(found.first?.remedy?.hasPrefix("sudo timedatectl set-ntp true") == true)
   }
 
-  @Test(arguments: [(0, "1970"), (5_000_000_000, "2128")])
-  func anImplausibleYearIsAFault(_ now: Int, _ year: String) {
-    let found = ClockCheck(now: now, isSynchronised: true).run()
+  @Test(arguments: [(0, "1970"), (1_735_689_599_999, "2024"), (5_000_000_000_000, "2128")])
+  func anImplausibleYearIsAFault(_ now: Int64, _ year: String) {
+    let found = ClockCheck(now: Timestamp(milliseconds: now), isSynchronised: true).run()
     #expect(found.first?.level == .fault)
     #expect(found.first?.text.contains("the year \(year)") == true)
   }
@@ -356,7 +356,7 @@ struct StateCheckTests {
 }
 
 struct ConfigurationCheckTests {
-  private func result(_ text: String) throws -> (ConfigurationCheck.Result, String) {
+  private func result(_ text: String) throws -> (ConfigurationCheck.Outcome, String) {
     let folder = try TemporaryFolder()
     let path = try folder.write(text, to: "config.json")
     return (ConfigurationCheck(path: path).run(), path)
@@ -550,10 +550,11 @@ struct ServiceAccessTests {
   @Test func unreadableFilesAreReportedWithTheirRemedies() throws {
     let folder = try folder()
     let config = try folder.write(
-      #"{"mqtt":{"username":"u","password_file":"secret"}}"#, to: "config.json")
+      #"{"mqtt":{"username":"u","password_file":"secret"},"devices":[{},{"match":{"name":"x"},"key_file":"key"}]}"#,
+      to: "config.json")
     let secret = try folder.write("secret", to: "secret")
-    chmod(config, 0o600)
-    chmod(secret, 0o600)
+    let key = try folder.write("231d39c1d7cc1ab1aee224cd096db932", to: "key")
+    for file in [config, secret, key] { chmod(file, 0o600) }
     var check = ConfigurationCheck(path: config)
     #expect(check.run().findings.allSatisfy { $0.level == .ok }, "not the configuration of the service")
     check.service = (config, access)
@@ -562,10 +563,12 @@ struct ServiceAccessTests {
       faults.map(\.text) == [
         "the service, which runs as microbit-gateway, may not read \(config)",
         "the service, which runs as microbit-gateway, may not read \(secret)",
+        "the service, which runs as microbit-gateway, may not read \(key)",
       ])
     #expect(
       faults.map(\.remedy) == [
         "sudo chmod 644 \(config)", "sudo chown microbit-gateway \(secret); sudo chmod 600 \(secret)",
+        "sudo chown microbit-gateway \(key); sudo chmod 600 \(key)",
       ])
   }
 }

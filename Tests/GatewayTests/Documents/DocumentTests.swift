@@ -80,7 +80,7 @@ import Testing
           let json = try Configuration.document(Array(text.utf8)).get()
           let known = json.value["profiles_directory"] == nil ? [] : profiles
           let configuration = try Configuration.parse(json, profiles: known).get()
-          #expect(configuration.warnings.isEmpty, "\(path):\n\(text)")
+          #expect(configuration.warnings().isEmpty, "\(path):\n\(text)")
         } catch {
           Issue.record("\(path): \(error.errors.map(\.description).joined(separator: "\n"))\n\(text)")
         }

@@ -64,8 +64,9 @@ import Testing
 
   private func present(_ text: String, password: String? = "old") throws -> PresentConfiguration {
     var present = Self.new
-    (present.configuration, present.document) = try ConfigurationFile.parse(Array(text.utf8), in: "/tmp")
-    present.password = password.map { Array($0.utf8) }
+    let file = try ConfigurationFile.parse(Array(text.utf8), at: present.path, filesMayBeAway: true)
+    (present.configuration, present.document) = (file.configuration, file.document)
+    present.configuration.mqtt.password = password.map { Array($0.utf8) }
     return present
   }
 

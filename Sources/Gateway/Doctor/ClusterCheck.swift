@@ -5,7 +5,7 @@ import Findings
 import MQTT
 
 /// Tries each broker that is configured; of several, whether they are a cluster.
-struct BrokersCheck {
+struct ClusterCheck {
   /// `mqtt` and `home_assistant` of it are used.
   let configuration: Configuration
   /// The id whose topics are tried.
