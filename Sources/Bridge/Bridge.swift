@@ -33,7 +33,11 @@ import Store
   package var pageFinding: Finding?
   let caution: Caution
   private(set) var refusals = Refusals()
-  let refusalTimer = RefusalTimer()
+  /// Until what the broker has refused is published again: a quota may be exceeded for a moment, and an access control list is
+  /// corrected without an end of the connection.
+  private var refusalTimer: LoopTimer?
+  /// Shorter only in tests.
+  var refusalDelays = BackOff(first: .seconds(30), longest: Refusals.lasting - .seconds(60), spread: 0)
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -56,11 +60,11 @@ import Store
   }
 
   /// Carries out requests, also for other transports than MQTT.
-  package var requests: RequestHandler { RequestHandler(context.engine, host: self) }
+  package var requests: RequestHandler { RequestHandler(host: self) }
 
   // MARK: Life
 
-  package func add(_ discovery: any DiscoveryFrontEnd) { publishers.discovery = discovery }
+  package func add(_ discovery: any DiscoveryFrontEnd) { context.discovery = discovery }
 
   /// Subscribes and publishes; the client does so on each connection.
   package func start() {
@@ -115,7 +119,7 @@ import Store
   package func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
     let publisher = DevicePublisher(device, self, context)
     publishers.add(publisher)
-    publishers.discovery?.attached(device.address)
+    context.discovery?.attached(device.address)
     publisher.begin()
     return publisher
   }
@@ -143,13 +147,13 @@ import Store
   func remove(_ publisher: DevicePublisher) {
     unfollow(publisher)
     publishers.remove(publisher)
-    publishers.discovery?.detached(publisher.device.address)
+    context.discovery?.detached(publisher.device.address)
   }
 
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {
     report.changed()
-    publishers.discovery?.deviceChanged(publisher)
+    context.discovery?.deviceChanged(publisher)
   }
 
   // MARK: Broker
@@ -159,7 +163,9 @@ import Store
     case .connected(let connection):
       receiveMaximum = Int(connection.receiveMaximum)
       refusals.connected()
-      refusalTimer.connected()
+      // Everything is published on a new connection.
+      refusalTimer?.cancel()
+      refusalDelays.reset()
       report.connected()
       ownership.handle { $0.connected() }
     case .disconnected(let error):
@@ -171,7 +177,7 @@ import Store
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
-      publishers.discovery?.disconnected()
+      context.discovery?.disconnected()
     case .connectFailed(let error): report.failed(error)
     case .subscriptionRefused(let filter, let reason):
       if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
@@ -180,14 +186,20 @@ import Store
       // Whoever sends a request chooses the topic of the response.
       guard context.isOwn(topic.string) else { break }
       if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
-      publishers.discovery?.refused(topic, reason)
-      refusalTimer.refused { [weak self] in
-        self?.context.mqtt.publishRefusedStateAgain()
-        self?.publishers.discovery?.publishRefusedAgain()
-      }
+      context.discovery?.refused(topic, reason)
+      publishRefusedLater()
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
     case .message(let message): caution.handle(message) { receive(message) }
+    }
+  }
+
+  /// Publishes all that is refused until then again.
+  private func publishRefusedLater() {
+    guard refusalTimer?.isPending != true else { return }
+    refusalTimer = loop.timer(after: refusalDelays.next()) { [weak self] in
+      self?.context.mqtt.publishRefusedStateAgain()
+      self?.context.discovery?.publishRefusedAgain()
     }
   }
 
@@ -197,7 +209,7 @@ import Store
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     context.mqtt.admit()
-    publishers.discovery?.admitted()
+    context.discovery?.admitted()
     if !context.isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
@@ -220,7 +232,7 @@ import Store
     case .deviceInfo(let id):
       ownership.received(info: message.payload, of: id, isRetained: message.retain)
     case .deviceAvailability(let id): publishers[id]?.received(availability: message.payload)
-    case nil: publishers.discovery?.received(message)
+    case nil: context.discovery?.received(message)
     }
   }
 

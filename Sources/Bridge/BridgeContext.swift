@@ -13,14 +13,14 @@ import MQTT
   package let gateway: GatewayID
   package let run = RunID()
   let started = ClockTime()
-  /// When the gateway has started, by a clock that nobody sets.
-  let begin = Moment.now
   package let log = Logger(component: "gateway")
   /// What is in force: keys that need a restart are as at the start.
   var configuration: Configuration
   /// How long a disagreement with another gateway must last before it is reported; shorter only in tests.
   var patienceWithOthers = Duration.seconds(10)
   var isStopping = false
+  /// Another front end on the same connection.
+  package internal(set) var discovery: (any DiscoveryFrontEnd)?
 
   init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager) {
     self.configuration = configuration

@@ -49,6 +49,9 @@ package struct GatewayHealth: Sendable {
 }
 
 extension Bridge: RequestHost {
+  package var engine: DeviceManager { context.engine }
+  package var gateway: GatewayID { context.gateway }
+
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
     guard let publisher = publishers[device.address], !ownership.isResponsible(for: publisher),
       case .other(let gateway) = publisher.owner
@@ -68,7 +71,7 @@ extension Bridge: RequestHost {
       findings: engine.findings + disagreements + absentGateways + trouble + fleetFindings + brokerFindings
         + [spool.finding, caution.finding, pageFinding].compactMap { $0 },
       run: context.run, configuration: configurationFile,
-      uptime: Int(context.begin.duration(to: .now).components.seconds), adapters: engine.adapters,
+      uptime: Int(context.started.moment.duration(to: .now).components.seconds), adapters: engine.adapters,
       devices: (engine.deviceCount, engine.onlineCount), page: page)
   }
 

@@ -21,7 +21,7 @@ package struct BridgeInfo: Sendable {
   }
 
   package let version: String
-  let started: Timestamp
+  package let started: Timestamp
   let run: RunID
   package var area: String?
   package var adapters: [AdapterStatus] = []
@@ -73,10 +73,10 @@ package struct BridgeInfo: Sendable {
   }
 
   /// The run that published a payload, and its start.
-  static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
+  static func origin(in payload: [UInt8]) -> (run: String, started: Timestamp)? {
     guard payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
-      let run = json["run"]?.text,
-      let started = json["started"]?.text, max(run.utf8.count, started.utf8.count) <= 64
+      let run = json["run"]?.text, run.utf8.count <= 64,
+      let started = json["started"]?.text.flatMap({ Timestamp($0) })
     else { return nil }
     return (run, started)
   }

@@ -84,10 +84,10 @@ import MQTT
 
   /// Something in `info` or `devices` has changed.
   func changed() {
-    if infoTimer == nil {
+    if infoTimer?.isPending != true {
       infoTimer = loop.timer(after: Self.delay) { [weak self] in self?.publishInfo() }
     }
-    if devicesTimer == nil {
+    if devicesTimer?.isPending != true {
       let delay = max(Self.delay, pacing.delay(at: .now))
       devicesTimer = loop.timer(after: delay) { [weak self] in self?.publishDevices() }
     }
@@ -107,14 +107,12 @@ import MQTT
 
   private func publishDevices() {
     devicesTimer?.cancel()
-    devicesTimer = nil
     let list = JSONValue.array(context.engine.devices.map { publishers.listing(of: $0) }).bytes
     if pacing.noteIfNew(list, at: .now) { context.publishState(context.topics.bridgeDevices, list) }
   }
 
   private func publishInfo() {
     infoTimer?.cancel()
-    infoTimer = nil
     let info = info
     let rest = info.withoutCounters.json.bytes
     guard rest != published else { return }

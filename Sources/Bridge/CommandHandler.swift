@@ -17,7 +17,8 @@ import Store
   private let ownership: OwnershipRunner
   private let report: BridgeReport
   private var retained: RetainedCommands
-  private var isResubscribing = false
+  /// Until groups are subscribed to again.
+  private var groupTimer: LoopTimer?
 
   init(
     _ publishers: DevicePublishers, _ ownership: OwnershipRunner, _ report: BridgeReport,
@@ -47,12 +48,9 @@ import Store
     subscribeOwn(publisher)
     ownership.handle { $0.commandsSubscribed() }
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
-    guard !isResubscribing else { return }
-    isResubscribing = true
-    loop.timer(after: Self.groupDelay) { [weak self] in
-      guard let self else { return }
-      isResubscribing = false
-      if ownership.isAdmitted { subscribeGroups() }
+    guard groupTimer?.isPending != true else { return }
+    groupTimer = loop.timer(after: Self.groupDelay) { [weak self] in
+      if let self, ownership.isAdmitted { subscribeGroups() }
     }
   }
 

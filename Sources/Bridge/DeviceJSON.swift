@@ -57,8 +57,7 @@ extension NamedValue {
   /// What the program calls it, and what it is.
   fileprivate var json: JSONValue {
     [
-      "name": .string(written), "type": .string(isNumber ? "number" : isBool ? "boolean" : "text"),
-      "unit": property.unit.map(JSONValue.string),
+      "name": .string(written), "type": .string(type), "unit": property.unit.map(JSONValue.string),
     ]
   }
 }

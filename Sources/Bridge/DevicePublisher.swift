@@ -15,22 +15,21 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
-  /// The device's area, as commands for an area name it.
-  private(set) var area: AreaName?
-  /// The publisher of each property that has had a value.
-  private var properties: [PropertyPublisher?]
-  /// The values that the device's program names itself, by name.
-  private var values: [ValueKey: PropertyPublisher] = [:]
+  /// The publishers of those of ``DeviceDescription/allProperties`` that have had a value, at their places.
+  private var publishers: [PropertyPublisher?]
+  /// See ``DeviceDescription/valuePlaces``.
+  private var places: [ValueKey: Int]
   private var held = HeldReadings()
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
   /// Whether the device was taken over from another gateway, and is still this one's.
   private var isTakenOver = false
-  private var lasting = LastingDisagreement()
-  private var disagreementTimer: LoopTimer?
+  /// What another gateway has in another way, and the time for which that must last to be a disagreement: gateways that get a
+  /// message for all of them differ for a moment.
+  private var found: (finding: Finding, timer: LoopTimer)?
   /// The disagreement that was logged last.
-  private var reported: Finding?
+  private var logged: Finding?
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
@@ -38,10 +37,12 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
-    area = device.settings.area.flatMap(AreaName.init)
-    properties = Array(repeating: nil, count: device.profile.properties.count)
-    updateValues()
+    publishers = device.allProperties.map { _ in nil }
+    places = device.valuePlaces
   }
+
+  /// The device's area, as commands for an area name it.
+  var area: AreaName? { device.settings.area.flatMap(AreaName.init) }
 
   package var fields: LogFields {
     ["device": device.id, "address": address, "name": device.name ?? "unknown"]
@@ -64,7 +65,8 @@ import MQTT
 
   /// What another gateway has in another way for the device than this one, if that has lasted.
   var disagreement: Finding? {
-    difference.flatMap { lasting.lasts($0, after: context.patienceWithOthers, at: .now) ? $0 : nil }
+    guard let found, !found.timer.isPending, found.finding == difference else { return nil }
+    return found.finding
   }
 
   /// What another gateway has in another way just now.
@@ -89,7 +91,7 @@ import MQTT
 
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
-      onlineSince: device.isOnline ? device.lastConnected?.description : nil,
+      onlineSince: device.isOnline ? device.lastConnected : nil,
       isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, hasLink: device.hasLastingLink,
       rssi: device.rssi, lastHeard: device.record.lastHeard, hasNewLetters: device.hasNewLetters)
   }
@@ -137,10 +139,10 @@ import MQTT
     case .republish: republish()
     case .release:
       release(topics.states + valueTopics)
-      for publisher in publishers { publisher.forget() }
+      for publisher in publishers { publisher?.forget() }
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
-    case .clearPublished: clear(publishers.flatMap(\.published))
+    case .clearPublished: clear(publishers.flatMap { $0?.published ?? [] })
     case .clearValues(let names, let ofAnother):
       let own = Set(names: device.propertyNames)
       clear(topics.states(of: ofAnother ? names.union(own) : names.subtracting(own)))
@@ -159,8 +161,7 @@ import MQTT
   private func useTopics(ofIDBefore before: DeviceID) {
     bridge.unfollow(self)
     topics = context.topics.topics(of: device.id, device.profile)
-    for case let property? in properties { property.move(to: topics.topics(of: property.property)) }
-    for value in device.values { values[value.key]?.move(to: topics.topics(of: value.property)) }
+    for case let publisher? in publishers { publisher.move(to: topics.topics(of: publisher.property)) }
     bridge.publishers.renamed(self, from: before)
   }
 
@@ -174,17 +175,22 @@ import MQTT
       ["device": id, "address": address, "gateway": gateway, "now": device.id])
   }
 
-  /// Logs a lasting disagreement once, until there is another one.
   private func reportDisagreement() {
-    disagreementTimer?.cancel()
-    guard let rest = lasting.found(difference, after: context.patienceWithOthers, at: .now) else { return }
-    if rest > .zero {
-      disagreementTimer = loop.timer(after: rest) { [weak self] in self?.reportDisagreement() }
-    } else if let finding = disagreement, finding != reported {
-      reported = finding
-      context.log.warning(finding.line)
-      bridge.report.changed()
+    let now = difference
+    guard now != found?.finding else { return }
+    found?.timer.cancel()
+    found = now.map { finding in
+      (finding, loop.timer(after: context.patienceWithOthers) { [weak self] in self?.logDisagreement() })
     }
+  }
+
+  /// Logs a disagreement once, until there is another one.
+  private func logDisagreement() {
+    guard let finding = disagreement else { return reportDisagreement() }
+    guard finding != logged else { return }
+    logged = finding
+    context.log.warning(finding.line)
+    bridge.report.changed()
   }
 
   // MARK: Observer
@@ -194,25 +200,21 @@ import MQTT
     publisher(of: reading)?.publish(reading)
   }
 
-  private var publishers: [PropertyPublisher] { properties.compactMap { $0 } + values.values }
-
   private func publisher(of reading: Reading) -> PropertyPublisher? {
-    reading.key.map { values[$0] } ?? publisher(of: reading.property)
+    guard let key = reading.key else { return publisher(at: reading.property) }
+    return places[key].map { publisher(at: $0) }
   }
 
-  private func publisher(of property: Int) -> PropertyPublisher {
-    if let publisher = properties[property] { return publisher }
-    let publisher = publisher(of: device.profile.properties[property])
-    properties[property] = publisher
+  private func publisher(at place: Int) -> PropertyPublisher {
+    if let publisher = publishers[place] { return publisher }
+    let property = device.allProperties[place]
+    let publisher = PropertyPublisher(property, topics.topics(of: property), context)
+    publishers[place] = publisher
     return publisher
   }
 
-  private func publisher(of property: Property) -> PropertyPublisher {
-    PropertyPublisher(property, topics.topics(of: property), context)
-  }
-
   package func told(_ reading: Reading, isElsewhere: Bool) {
-    if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
+    if !isElsewhere, elsewhere == nil { publisher(at: reading.property).publish(reading) }
   }
 
   package var hasPeers: Bool { bridge.ownership.state.hasPeers }
@@ -230,9 +232,7 @@ import MQTT
     self.device = device
     // Before its first link it may offer everything, and has published nothing.
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
-    if device.profile != before.profile { updateProperties() }
-    if device.values != before.values { updateValues() }
-    if device.settings.area != before.settings.area { area = device.settings.area.flatMap(AreaName.init) }
+    if device.profile != before.profile || device.values != before.values { updatePublishers() }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
     bridge.ownership.handle { $0.changed(address, change, here) }
@@ -253,40 +253,31 @@ import MQTT
     bridge.report.changed()
   }
 
-  /// Replaces the publishers of properties that are adjusted in another way now.
-  private func updateProperties() {
-    for (index, property) in device.profile.properties.enumerated() {
-      guard let before = properties[index], before.property != property else { continue }
-      before.publishWaiting()
-      properties[index] = publisher(of: property)
-      properties[index]?.replace(before)
-      before.forget()
-    }
-  }
-
-  private func updateValues() {
-    let before = values
-    values = [:]
-    for value in device.values {
-      values[value.key] =
-        before[value.key].flatMap { $0.property == value.property ? $0 : nil }
-        ?? publisher(of: value.property)
-    }
-    for (key, publisher) in before where values[key] !== publisher {
-      if let new = values[key] {
-        publisher.publishWaiting()
-        new.replace(publisher)
+  /// Keeps the publishers of what is as before, and replaces those of what is adjusted in another way now.
+  private func updatePublishers() {
+    let all = device.allProperties
+    let before = publishers.compactMap { $0 }
+    (publishers, places) = (all.map { _ in nil }, device.valuePlaces)
+    for old in before {
+      let place = all.firstIndex { $0.name == old.property.name }
+      if let place, all[place] == old.property {
+        publishers[place] = old
+        continue
       }
-      publisher.forget()
+      if let place {
+        old.publishWaiting()
+        publisher(at: place).replace(old)
+      }
+      old.forget()
     }
   }
 
   /// The gateway stops: no interval ends any more.
-  func publishWaiting() { for publisher in publishers { publisher.publishWaiting() } }
+  func publishWaiting() { for publisher in publishers { publisher?.publishWaiting() } }
 
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
-    for case let property? in properties where names.contains(property.property.name) { property.forget() }
+    for case let publisher? in publishers where names.contains(publisher.property.name) { publisher.forget() }
     bridge.ownership.handle { $0.withdrawn(address, Set(names: names)) }
   }
 
@@ -323,11 +314,10 @@ import MQTT
 
   /// Publishes the last values again.
   private func republish() {
-    let publishers = properties + device.values.map { values[$0.key] }
     let names = device.propertyNames
-    for case (let property?, let last) in zip(publishers, context.engine.lastValues(of: address))
-    where names.contains(property.property.name) {
-      property.republish(last)
+    for case (let publisher?, let last) in zip(publishers, context.engine.lastValues(of: address))
+    where names.contains(publisher.property.name) {
+      publisher.republish(last)
     }
   }
 

@@ -3,15 +3,12 @@ import Devices
 import EventLoop
 import GATT
 import JSON
-import MQTT
 
-/// The publishers of all known devices, and the other front end that learns of them.
+/// The publishers of all known devices.
 @LoopActor package final class DevicePublishers {
   private let gateway: GatewayID
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
-  /// Another front end on the same connection.
-  package internal(set) var discovery: (any DiscoveryFrontEnd)?
 
   init(_ gateway: GatewayID) { self.gateway = gateway }
 
@@ -55,26 +52,4 @@ import MQTT
       }
     return device.listing(owner: owner, moved: publisher?.moved)
   }
-}
-
-/// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
-@LoopActor package protocol DiscoveryFrontEnd: AnyObject, Sendable {
-  /// The gateway may publish from now on, on this connection.
-  func admitted()
-  func disconnected()
-  /// The broker has refused a message.
-  func refused(_ topic: TopicName, _ reason: MQTTRefusal)
-  /// Documents that were refused may be taken now.
-  func publishRefusedAgain()
-  /// A message on none of the bridge's topics.
-  func received(_ message: MQTTReceived)
-  /// A device is known from now on, or no longer.
-  func attached(_ address: BluetoothAddress)
-  func detached(_ address: BluetoothAddress)
-  /// Something that is published of a device of this gateway has changed.
-  func deviceChanged(_ publisher: DevicePublisher)
-  /// A device of this run or of an earlier one was removed.
-  func deviceRemoved(_ address: BluetoothAddress)
-  /// Another gateway owns the device now.
-  func ownedElsewhere(_ address: BluetoothAddress)
 }

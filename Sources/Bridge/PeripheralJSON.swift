@@ -87,44 +87,45 @@ extension Inspection.HeardValue {
 extension Inspection.Item {
   fileprivate var json: JSONValue {
     let flags = characteristic.flags.description.split(separator: ",").map { JSONValue.string(String($0)) }
-    let protected: JSONValue = characteristic.isFirmwareUpdate ? ["firmware_update": .bool(true)] : [:]
-    let result: JSONValue =
-      switch value {
-      case .success(let bytes):
-        [
-          "bytes": .string(Hexadecimal.text(bytes)),
-          "value": properties.first.flatMap { property in
-            (try? property.codec.decode(bytes)).map { property.codec.json($0) }
-          },
-        ]
-      case .failure(let error):
-        ["error": .string("\(error)"), "wants_pairing": error.wantsPairing ? .bool(true) : nil]
-      case nil: [:]
-      }
-    let descriptors = descriptors.map { Self.json(of: $0.uuid, $0.value) }
-    let own: JSONValue = [
+    let (bytes, error) = Self.parts(of: value)
+    let codec = properties.first?.codec
+    let decoded = bytes.flatMap { try? codec?.decode($0) }
+    return [
       "uuid": .string(characteristic.uuid.description), "flags": .array(flags),
       "property": properties.isEmpty ? nil : .string(properties.map(\.name).joined(separator: ",")),
       "unit": properties.first?.unit.map(JSONValue.string),
+      "bytes": bytes.map { .string(Hexadecimal.text($0)) }, "value": decoded.flatMap { codec?.json($0) },
+      "error": error.map { .string("\($0)") },
+      "wants_pairing": error?.wantsPairing == true ? .bool(true) : nil,
+      "firmware_update": characteristic.isFirmwareUpdate ? .bool(true) : nil,
+      "descriptors": descriptors.isEmpty
+        ? nil : .array(descriptors.map { Self.json(of: $0.uuid, $0.value) }),
     ]
-    return own.merging(result).merging(protected)
-      .merging(descriptors.isEmpty ? [:] : ["descriptors": .array(descriptors)])
   }
 
   /// A descriptor; the value of a user description is a text, that of a presentation format an object.
   private static func json(of uuid: BluetoothUUID, _ value: Result<[UInt8], CentralError>?) -> JSONValue {
-    let own: JSONValue = ["uuid": .string(uuid.description)]
+    let (bytes, error) = parts(of: value)
+    let shown: JSONValue? = bytes.flatMap { bytes in
+      switch uuid {
+      case BluetoothUUID(short: 0x2901): .string(String(decoding: bytes, as: UTF8.self))
+      case BluetoothUUID(short: 0x2904): PresentationFormat(bytes).map(\.json)
+      default: nil
+      }
+    }
+    return [
+      "uuid": .string(uuid.description), "bytes": bytes.map { .string(Hexadecimal.text($0)) },
+      "value": shown, "error": error.map { .string("\($0)") },
+    ]
+  }
+
+  private static func parts(
+    of value: Result<[UInt8], CentralError>?
+  ) -> (bytes: [UInt8]?, error: CentralError?) {
     switch value {
-    case .success(let bytes):
-      let value: JSONValue? =
-        switch uuid {
-        case BluetoothUUID(short: 0x2901): .string(String(decoding: bytes, as: UTF8.self))
-        case BluetoothUUID(short: 0x2904): PresentationFormat(bytes).map(\.json)
-        default: nil
-        }
-      return own.merging(["bytes": .string(Hexadecimal.text(bytes)), "value": value])
-    case .failure(let error): return own.merging(["error": .string("\(error)")])
-    case nil: return own
+    case .success(let bytes): (bytes, nil)
+    case .failure(let error): (nil, error)
+    case nil: (nil, nil)
     }
   }
 }

@@ -48,22 +48,18 @@ struct Refusals {
         ? "\(remedy); what else is refused: sudo microbit-gateway doctor"
         : "see the broker's log; sudo microbit-gateway doctor"
     }
-    var findings: [Finding] = []
-    if let rejected, rejected.lasts(at: now) {
-      let reason = "\(rejected.topic): \(rejected.reason)"
-      findings.append(
-        .fault(
-          .topics, "the broker rejects messages of this gateway, such as \(reason)",
-          remedy: remedyOf(rejected.reason)
-        ).coded("messages_rejected", ["reason": reason]))
+    func fault(_ rejection: Rejection?, _ text: String, _ code: String, remedy: String? = nil) -> Finding? {
+      guard let rejection, rejection.lasts(at: now) else { return nil }
+      let reason = "\(rejection.topic): \(rejection.reason)"
+      return .fault(.topics, "\(text), such as \(reason)", remedy: remedy ?? remedyOf(rejection.reason))
+        .coded(code, ["reason": reason])
     }
-    if let tooLarge, tooLarge.lasts(at: now) {
-      let reason = "\(tooLarge.topic): \(tooLarge.reason)"
-      findings.append(
-        .fault(
-          .topics, "the broker drops messages for their size, such as \(reason)", remedy: Finding.sizeRemedy
-        ).coded("messages_too_large", ["reason": reason]))
-    }
+    var findings = [
+      fault(rejected, "the broker rejects messages of this gateway", "messages_rejected"),
+      fault(
+        tooLarge, "the broker drops messages for their size", "messages_too_large",
+        remedy: Finding.sizeRemedy),
+    ].compactMap { $0 }
     if isDeaf || subscription != nil {
       let reason = subscription.map { ": it refuses the subscription to \($0.filter): \($0.reason)" } ?? ""
       findings.append(

@@ -24,10 +24,10 @@ extension Codec {
   /// The values of the codec, for the reason of a rejection.
   package var valueDescription: String {
     if !words.isEmpty {
-      return "one of \(words.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
+      return "one of \(words.inOrder.joined(separator: ", "))"
     }
     if case .flags(_, let names) = description {
-      return "an array of \(names.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
+      return "an array of \(names.inOrder.joined(separator: ", "))"
     }
     if let fields {
       let isList = if case .list = description { true } else { false }

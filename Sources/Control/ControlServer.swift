@@ -11,8 +11,7 @@ import Sockets
   /// Further clients wait until one has disconnected.
   nonisolated static let mostClients = 16
 
-  private let requests: RequestHandler
-  private let engine: DeviceManager
+  private unowned let host: any RequestHost
   private let log = Logger(component: "control")
   private var listener: (socket: SocketListener, path: String)?
   private var sessions: [ObjectIdentifier: ControlSession] = [:]
@@ -21,10 +20,8 @@ import Sockets
     .failure(RequestError("the gateway cannot be set up in a browser"))
   }
 
-  package init(_ requests: RequestHandler, _ engine: DeviceManager) {
-    self.requests = requests
-    self.engine = engine
-  }
+  /// - Parameter host: must outlive the server.
+  package init(_ host: any RequestHost) { self.host = host }
 
   /// Listens at `path`, in a folder that exists; replaces the socket of a process that is gone.
   ///
@@ -66,7 +63,7 @@ import Sockets
         ? self?.openSetup() ?? .failure(RequestError("the gateway is stopping"))
         : .failure(RequestError("only root may ask for the code: sudo microbit-gateway setup"))
     }
-    let session = ControlSession(LineSocket(descriptor), requests, engine, openSetup) { [weak self] ended in
+    let session = ControlSession(LineSocket(descriptor), host, openSetup) { [weak self] ended in
       self?.sessions[ObjectIdentifier(ended)] = nil
       self?.listener?.socket.connectionEnded()
     }

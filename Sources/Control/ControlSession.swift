@@ -25,13 +25,13 @@ import Sockets
   ///   - openSetup: answers the request `setup`.
   ///   - onEnd: called once.
   init(
-    _ socket: LineSocket, _ requests: RequestHandler, _ engine: DeviceManager,
+    _ socket: LineSocket, _ host: any RequestHost,
     _ openSetup: @escaping () -> Result<JSONValue, RequestError>,
     onEnd: @escaping (ControlSession) -> Void
   ) {
     self.socket = socket
-    self.requests = requests
-    self.engine = engine
+    requests = RequestHandler(host: host)
+    engine = host.engine
     self.openSetup = openSetup
     self.onEnd = onEnd
     socket.onLine = { [weak self] in self?.receive($0) }

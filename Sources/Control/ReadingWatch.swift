@@ -49,9 +49,6 @@ import JSON
     return observer
   }
 
-  func engineChanged() {}
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
-
   private func report(_ line: JSONValue) {
     // Dropped lines are reported before the next line.
     drained()

@@ -4,7 +4,7 @@ import Log
 /// A time that is corrected when the host's clock is set, as after the start of a host without a battery for its clock.
 package struct ClockTime: Sendable, Equatable {
   private let time: Timestamp
-  private let moment: Moment
+  package let moment: Moment
 
   /// - Parameter moment: the moment that is `time` by the clock as it is set now.
   package init(_ time: Timestamp = .now, at moment: Moment = .now) {

@@ -77,6 +77,12 @@ package struct DeviceDescription: Sendable, Equatable {
   /// The properties of the profile, and the values that the device's program names itself.
   package var allProperties: [Property] { profile.properties + values.map(\.property) }
 
+  /// The places in ``allProperties`` of the values that the device's program names itself.
+  package var valuePlaces: [ValueKey: Int] {
+    let places = values.enumerated().map { ($0.element.key, profile.properties.count + $0.offset) }
+    return Dictionary(uniqueKeysWithValues: places)
+  }
+
   /// The property that a reading is of; nil: its value is no longer published.
   package func property(of reading: Reading) -> Property? {
     guard let key = reading.key else { return profile.properties[reading.property] }

@@ -156,11 +156,12 @@ import Store
         isMonitoring: central.isMonitoring)
     }
   }
-  /// How many links each adapter has, by its name.
-  package var usedLinks: [String: Int] {
-    context.centrals.enumerated().reduce(into: [:]) { links, central in
+  /// How many links each adapter has, by its name, and how many each can have.
+  package var adapterLinks: (used: [String: Int], most: Int) {
+    let used = context.centrals.enumerated().reduce(into: [:]) { links, central in
       links[central.element.adapterName] = context.scheduler.used(on: central.offset)
     }
+    return (used, configuration.bluetooth.links)
   }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.description.isOnline } }

@@ -13,3 +13,8 @@ import GATT
   /// - Parameter offered: the properties that the device offered on its last link.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
 }
+
+extension FrontEnd {
+  package func engineChanged() {}
+  package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
+}

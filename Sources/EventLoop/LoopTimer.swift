@@ -11,7 +11,8 @@
   /// Cancels the timer and releases its handler. Harmless when repeated.
   public func cancel() { handler = nil }
 
-  var isCancelled: Bool { handler == nil }
+  /// Whether the timer is still to fire.
+  public var isPending: Bool { handler != nil }
 
   func fire() {
     let handler = handler
@@ -32,12 +33,12 @@
 
   /// Removes cancelled timers at the end of the array.
   mutating func dropCancelled() {
-    while let timer = timers.last, timer.isCancelled { timers.removeLast() }
+    while let timer = timers.last, !timer.isPending { timers.removeLast() }
   }
 
   mutating func insert(_ timer: LoopTimer) {
     // Cancelled timers are removed when due; here too, so that they do not accumulate.
-    if timers.count >= 1024, timers.count.nonzeroBitCount == 1 { timers.removeAll(where: \.isCancelled) }
+    if timers.count >= 1024, timers.count.nonzeroBitCount == 1 { timers.removeAll { !$0.isPending } }
     var low = 0
     var high = timers.count
     while low < high {

@@ -26,7 +26,7 @@ public enum AdvertisedFormat: Sendable, Hashable {
   var values: Codec.Content {
     if fields != nil { return .several }
     if case .number? = content { return .number(step: nil) }
-    if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
+    if !words.isEmpty { return .words(words.inOrder) }
     return content == .bool ? .bool : .text
   }
 

@@ -225,3 +225,8 @@ extension Codec: Hashable {
   /// See ``==(_:_:)``.
   public func hash(into hasher: inout Hasher) { hasher.combine(description) }
 }
+
+extension [Int: String] {
+  /// The words of an enumeration, or the names of bits, in the order of their numbers.
+  public var inOrder: [String] { sorted { $0.key < $1.key }.map(\.value) }
+}

@@ -22,8 +22,6 @@ struct FlagsCodec: Sendable {
     self.bits = bits
   }
 
-  var sortedNames: [String] { names.sorted { $0.key < $1.key }.map(\.value) }
-
   /// A bit without a name is its number.
   func decode(_ bytes: [UInt8]) -> Value {
     let value = number.bits(bytes, at: 0)
@@ -45,7 +43,7 @@ struct FlagsCodec: Sendable {
         }
         value |= 1 << UInt64(bit)
       case .text(let name):
-        guard let bit = bits[name] else { throw .word(name, known: sortedNames) }
+        guard let bit = bits[name] else { throw .word(name, known: names.inOrder) }
         value |= 1 << UInt64(bit)
       case _: throw .kind(expected: "a name", found: element.kind)
       }

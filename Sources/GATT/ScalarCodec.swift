@@ -163,7 +163,7 @@ struct ScalarCodec: Sendable {
 
   /// What its values are.
   var content: Codec.Content {
-    if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
+    if !words.isEmpty { return .words(words.inOrder) }
     if range != nil { return .number(step: step) }
     return if case .bool = form { .bool } else { .text }
   }
@@ -361,7 +361,7 @@ struct ScalarCodec: Sendable {
   }
 
   private func unknown(_ word: String) -> CodecError {
-    .word(word, known: words.sorted { $0.key < $1.key }.map(\.value))
+    .word(word, known: words.inOrder)
   }
 
   private func outOfRange(_ value: Value) -> CodecError {

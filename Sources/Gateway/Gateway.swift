@@ -57,8 +57,8 @@ import Web
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
-    control = ControlServer(bridge.requests, engine)
-    web = WebServer(bridge.requests, engine, host: bridge, gateway: id)
+    control = ControlServer(bridge)
+    web = WebServer(bridge)
     bridge.report.onPublished = { [serviceManager, web] in
       serviceManager.status($0)
       web.gatewayChanged()

@@ -22,7 +22,7 @@ enum Announcement: Sendable, Hashable {
 /// Announcements that wait, in order, each once.
 struct AnnouncementQueue {
   private var waiting: [Announcement] = []
-  /// Those that wait, and those that are too early.
+  /// Those that wait.
   private var known: Set<Announcement> = []
 
   var isEmpty: Bool { waiting.isEmpty }
@@ -31,18 +31,9 @@ struct AnnouncementQueue {
     if known.insert(announcement).inserted { waiting.append(announcement) }
   }
 
-  /// Puts the announcement before all others, unless it is known already.
+  /// Puts the announcement before all others, unless it waits already.
   mutating func prepend(_ announcement: Announcement) {
     if known.insert(announcement).inserted { waiting.insert(announcement, at: 0) }
-  }
-
-  /// Ignores the announcement, which was taken out, until it is released.
-  /// - Returns: false if it is known again already.
-  mutating func hold(_ announcement: Announcement) -> Bool { known.insert(announcement).inserted }
-
-  /// Appends an announcement that was held.
-  mutating func release(_ announcement: Announcement) {
-    if known.remove(announcement) != nil { append(announcement) }
   }
 
   /// Documents only say what holds now, and remove nothing.
@@ -70,8 +61,8 @@ struct AnnouncementQueue {
   /// Home Assistant has handled all announcements within this time after its start.
   private static let followUpDelay = Duration.seconds(5)
 
-  /// Makes an announcement.
-  var perform: (Announcement) -> Void = { _ in }
+  /// Makes an announcement; false if it is too early for it: it waits, behind the others.
+  var perform: (Announcement) -> Bool = { _ in true }
   /// Whether the next ones have to wait.
   var hasBacklog: () -> Bool = { false }
   private var queue = AnnouncementQueue()
@@ -90,25 +81,17 @@ struct AnnouncementQueue {
     if wasEmpty, !queue.isEmpty { announceNext(after: .zero) }
   }
 
-  /// Makes an announcement that is too early after `delay`.
-  func postpone(_ announcement: Announcement, for delay: Duration) {
-    guard queue.hold(announcement) else { return }
-    loop.timer(after: delay) { [weak self] in
-      self?.change { $0.release(announcement) }
-    }
-  }
-
   private func announceNext(after delay: Duration) {
-    guard timer == nil else { return }
-    timer = loop.timer(after: delay) { [weak self] in self?.announceNext() }
+    if timer?.isPending != true { timer = loop.timer(after: delay) { [weak self] in self?.announceNext() } }
   }
 
   private func announceNext() {
-    if !hasBacklog() { for announcement in queue.next(Self.batch) { perform(announcement) } }
-    timer = nil
+    if !hasBacklog() {
+      for announcement in queue.next(Self.batch) where !perform(announcement) { queue.append(announcement) }
+    }
     if !queue.isEmpty {
       announceNext(after: Self.batchPause)
-    } else if !followUps.isEmpty, followUp == nil {
+    } else if !followUps.isEmpty, followUp?.isPending != true {
       followUp = loop.timer(after: Self.followUpDelay) { [weak self] in self?.announceFollowUps() }
     }
   }
@@ -118,12 +101,11 @@ struct AnnouncementQueue {
     if !followUps.contains(announcement) { followUps.append(announcement) }
     if case .link = announcement { return }
     followUp?.cancel()
-    followUp = nil
   }
 
   private func announceFollowUps() {
     let due = followUps
-    (followUps, followUp) = ([], nil)
+    followUps = []
     for announcement in due { append(announcement) }
   }
 
@@ -131,8 +113,6 @@ struct AnnouncementQueue {
   func cancelFollowUps(where isCancelled: (Announcement) -> Bool) {
     followUps.removeAll(where: isCancelled)
     change { $0.removeNothing() }
-    guard followUps.isEmpty else { return }
-    followUp?.cancel()
-    followUp = nil
+    if followUps.isEmpty { followUp?.cancel() }
   }
 }

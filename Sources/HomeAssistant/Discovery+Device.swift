@@ -256,7 +256,7 @@ extension Discovery {
     case .select(let choices):
       return .select(
         key, name: name, topic: state, command: topics.set,
-        options: choices.isEmpty ? words(of: property) : choices.map(\.label),
+        options: choices.isEmpty ? codec.words.inOrder : choices.map(\.label),
         payloads: choices.isEmpty ? nil : choices.map { payload($0.value) }, category: category)
     case .switch(let on, let off):
       return DiscoveryComponent(
@@ -266,8 +266,8 @@ extension Discovery {
       return DiscoveryComponent(
         .event, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
         [
-          "evt_typ": .array(words(of: property).map(JSONValue.string)),
-          "val_tpl": InfoTemplate.event(of: words(of: property)).json,
+          "evt_typ": .array(codec.words.inOrder.map(JSONValue.string)),
+          "val_tpl": InfoTemplate.event(of: codec.words.inOrder).json,
         ])
     case .text:
       // Home Assistant's own limit is 255.
@@ -288,11 +288,6 @@ extension Discovery {
         .image, key, name: name, category: category,
         ["img_t": .string((topics.image ?? topics.value).string), "cont_type": "image/svg+xml"])
     }
-  }
-
-  /// The words of an enumeration, in the order of their numbers.
-  private func words(of property: Property) -> [String] {
-    property.codec.words.sorted { $0.key < $1.key }.map(\.value)
   }
 }
 

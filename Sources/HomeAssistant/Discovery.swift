@@ -1,5 +1,6 @@
 import Bridge
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import MQTT
@@ -56,20 +57,18 @@ package struct Discovery: Sendable {
     return topic.utf8.elementsEqual(self.topic(of: subject).string.utf8) ? subject : nil
   }
 
-  /// The gateways at the same base topic that a document depends on: the one that has published it.
-  func gateways(in payload: [UInt8]) -> [GatewayID] {
-    Self.availability(in: payload).compactMap(topics.gateway(ofState:))
-  }
-
-  /// The base topic of a gateway at another one that a document depends on.
-  func otherBase(in payload: [UInt8]) -> String? {
-    for topic in Self.availability(in: payload) where topics.gateway(ofState: topic) == nil {
-      let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+  /// The gateways on which a document depends, as the one that has published it: those at the same base topic, and the base topic
+  /// of one at another.
+  func origin(of payload: [UInt8]) -> (gateways: [GatewayID], otherBase: String?) {
+    let states = Self.availability(in: payload)
+    let gateways = states.compactMap(topics.gateway(ofState:))
+    for state in states where topics.gateway(ofState: state) == nil {
+      let levels = state.split(separator: "/", omittingEmptySubsequences: false)
       if levels.count > 3, levels[levels.count - 3] == "bridge", levels.last == "state" {
-        return levels.dropLast(3).joined(separator: "/")
+        return (gateways, levels.dropLast(3).joined(separator: "/"))
       }
     }
-    return nil
+    return (gateways, nil)
   }
 
   /// The topics of availability in a document, without which its entities are unavailable.
@@ -86,4 +85,14 @@ package struct Discovery: Sendable {
   }
 
   private static let deviceObject = "ble_"
+}
+
+extension Discovery {
+  /// Nil: nothing is announced.
+  @LoopActor init?(_ configuration: Configuration, _ context: BridgeContext) {
+    guard configuration.homeAssistant.discovery else { return nil }
+    self.init(
+      prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics,
+      page: configuration.http.networkURL)
+  }
 }

@@ -24,7 +24,7 @@ import Store
         announced[subject] = json["announced"].flatMap(Announced.init)
       } else if key.hasPrefix(Self.removalPrefix), removals.count < Self.mostRemovals {
         let topic = String(key.dropFirst(Self.removalPrefix.count))
-        removals[topic] = Removal(key: topic, bytes: bytes)
+        removals[topic] = Removal(key: topic, json)
       }
     }
   }

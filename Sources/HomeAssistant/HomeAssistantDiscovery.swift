@@ -12,6 +12,8 @@ import Store
   unowned let bridge: Bridge
   let store: DiscoveryStore
   private var configuration: Configuration
+  /// Nil: nothing is announced.
+  private(set) var discovery: Discovery?
   let schedule: AnnouncementSchedule
   /// The last documents.
   var published: [Discovery.Subject: PublishedDocument] = [:]
@@ -30,7 +32,8 @@ import Store
     self.bridge = bridge
     store = DiscoveryStore(section)
     schedule = AnnouncementSchedule()
-    schedule.perform = { [weak self] in self?.perform($0) }
+    discovery = Discovery(configuration, bridge.context)
+    schedule.perform = { [weak self] in self?.perform($0) ?? true }
     // The documents of a thousand devices are more than the queue for a slow broker holds.
     schedule.hasBacklog = { [unowned bridge] in bridge.context.mqtt.hasBacklog }
   }
@@ -41,6 +44,7 @@ import Store
   package func configure(_ new: Configuration) {
     let before = discovery
     configuration = new
+    discovery = Discovery(new, context)
     if discovery?.prefix != before?.prefix {
       if let before { unsubscribe(before) }
       subscribe()
@@ -50,13 +54,6 @@ import Store
       }
     }
     announceAll(.plain)
-  }
-
-  var discovery: Discovery? {
-    let settings = configuration.homeAssistant
-    guard settings.discovery else { return nil }
-    return Discovery(
-      prefix: settings.prefix, qos: context.qos, topics: context.topics, page: configuration.http.networkURL)
   }
 
   // MARK: Bridge
@@ -175,9 +172,9 @@ import Store
       return context.mqtt.clearState(document.topic)
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
-    let gateways = any.gateways(in: document.payload)
+    let (gateways, otherBase) = any.origin(of: document.payload)
     // What is retained may be this gateway's own, of before its base topic was changed.
-    if gateways.isEmpty { return reportOther(document.retain ? nil : any.otherBase(in: document.payload)) }
+    if gateways.isEmpty { return reportOther(document.retain ? nil : otherBase) }
     guard let other = gateways.first(where: { $0 != context.gateway }) else {
       // Of a device that this gateway had removed: a broker that went back to an older state has it again.
       if document.retain, !isSubscribed(document.topic), clearedTopics.insert(topic).inserted {
@@ -225,23 +222,19 @@ import Store
     }
   }
 
-  /// - Returns: whether it is too early for the next document; it follows in time.
-  private func isTooEarly(_ subject: Discovery.Subject, _ stage: Announcement.Stage) -> Bool {
-    guard let delay = published[subject]?.delay(at: .now) else { return false }
-    schedule.postpone(.document(subject, stage), for: delay)
-    return true
-  }
-
-  private func perform(_ announcement: Announcement) {
+  /// - Returns: false if it is too early.
+  private func perform(_ announcement: Announcement) -> Bool {
     // Once the gateway is admitted, everything is announced.
-    guard bridge.ownership.isAdmitted else { return }
+    guard bridge.ownership.isAdmitted else { return true }
     switch announcement {
+    case .document(let subject, _) where published[subject]?.isPausing(at: .now) == true: return false
     case .document(.gateway, let stage): announceGateway(stage)
     case .document(.device(let address), let stage):
       if let publisher = bridge.publishers[address] { announce(publisher, stage) }
     case .removal(let topic, let stage): if let removal = store.removals[topic] { announce(removal, stage) }
     case .link(let address): if let publisher = bridge.publishers[address] { announceLink(of: publisher) }
     }
+    return true
   }
 
   private func announce(_ publisher: DevicePublisher, _ stage: Announcement.Stage) {
@@ -255,7 +248,6 @@ import Store
     // same.
     guard !device.record.isDeleted else { return ownedElsewhere(address) }
     let subject = Discovery.Subject.device(address)
-    guard !isTooEarly(subject, stage) else { return }
     // One that was removed and added again may offer less than Home Assistant has.
     let before =
       store[subject] ?? store.removals[discovery.topic(of: subject).string]?.announced
@@ -273,7 +265,7 @@ import Store
     let subject = Discovery.Subject.device(device.address)
     guard let discovery, publisher.owner == .this, !device.record.isDeleted, !isGatewayDeleted else { return }
     // Later, so that it delays no document that follows the last one.
-    if published[subject]?.delay(at: .now) != nil { return schedule.addFollowUp(.link(device.address)) }
+    if published[subject]?.isPausing(at: .now) == true { return schedule.addFollowUp(.link(device.address)) }
     guard published[subject]?.link(at: .now) == true else { return }
     let document = discovery.link(of: device, topics: publisher.topics)
     context.mqtt.publish(
@@ -281,7 +273,7 @@ import Store
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
-    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, stage) else { return }
+    guard let discovery, !isGatewayDeleted else { return }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
       before: store[.gateway], isReannouncement: stage == .reannounce,

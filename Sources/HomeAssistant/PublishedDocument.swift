@@ -44,12 +44,8 @@ struct PublishedDocument: Equatable, Sendable {
   /// The document of another gateway stays until the device is online here.
   private var isDueOnline = false
 
-  /// How long to wait with the next one; nil: not at all.
-  func delay(at now: Moment) -> Duration? {
-    guard let time else { return nil }
-    let rest = Self.pause - time.duration(to: now)
-    return rest > .zero ? rest : nil
-  }
+  /// Whether the next one has to wait.
+  func isPausing(at now: Moment) -> Bool { time.map { $0.duration(to: now) < Self.pause } ?? false }
 
   /// - Parameter here: nil: it is the gateway's.
   /// - Returns: whether a document with this hash is to be published; it is then the last one.

@@ -36,8 +36,8 @@ struct Removal: Sendable, Equatable {
 
 extension Removal {
   /// Reads a record of the state database; nil for one of anything else.
-  init?(key: String, bytes: [UInt8]) {
-    guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
+  init?(key: String, _ json: JSONValue) {
+    guard let announced = Announced(json) else { return nil }
     let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
     guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
     self.init(object: String(decoding: object, as: UTF8.self), announced: announced)

@@ -41,12 +41,14 @@ struct AddressChoice: Sendable {
   private var good: HostAddress?
   /// The addresses that have failed since the last connection or report, and why.
   private var failures: [(address: HostAddress?, error: MQTTError?)] = []
+  /// A name server may give a few other addresses at each look-up: so many are tried before the failure is reported.
+  static let most = 8
 
   /// Chooses one of these addresses, which the look-up may give in another order each time.
   mutating func pick(from addresses: [HostAddress]) -> HostAddress? {
     let left = addresses.filter { address in !failures.contains { $0.address == address } }
     current = good.flatMap { left.contains($0) ? $0 : nil } ?? left.first ?? addresses.first
-    isLast = left.count <= 1
+    isLast = left.count <= 1 || failures.count + 1 >= max(Self.most, addresses.count)
     return current
   }
 

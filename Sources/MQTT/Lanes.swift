@@ -1,23 +1,12 @@
 /// A queue of two lanes.
 struct Lanes<Element> {
-  private var urgent = Deque<Element>()
-  private var bulk = Deque<Element>()
+  private var queues = Outbox.Lane.allCases.map { _ in Deque<Element>() }
 
-  var count: Int { urgent.count + bulk.count }
+  var count: Int { queues[0].count + queues[1].count }
 
   subscript(lane: Outbox.Lane) -> Deque<Element> {
-    get {
-      switch lane {
-      case .urgent: urgent
-      case .bulk: bulk
-      }
-    }
+    get { queues[lane.rawValue] }
     // With `set`, each change would copy the whole lane.
-    _modify {
-      switch lane {
-      case .urgent: yield &urgent
-      case .bulk: yield &bulk
-      }
-    }
+    _modify { yield &queues[lane.rawValue] }
   }
 }

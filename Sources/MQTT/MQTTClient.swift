@@ -44,7 +44,7 @@ import Log
     broker = options.brokers[0]
     self.log = log
     link = BrokerLink(options)
-    outbox = Outbox(limits: options.outbox)
+    outbox = Outbox(limits: options.outbox, hasProperties: options.protocolVersion == .v5)
     outages = OutageLog(options.brokers)
   }
 
@@ -136,6 +136,12 @@ import Log
 
   /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
   public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
+
+  /// Publishes again the state that the broker has refused on this connection, and what it has not let be deleted.
+  public func publishRefusedStateAgain() {
+    outbox.queueRefusedState()
+    schedule()
+  }
 
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
   public func send(_ message: MQTTMessage) {
@@ -355,12 +361,7 @@ import Log
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
-    outbox.connects(to: link.choice.index)
-    outbox.connected(
-      Outbox.Peer(
-        window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
-        maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
-        hasProperties: options.protocolVersion == .v5))
+    outbox.connected(connection, to: link.choice.index)
     diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
     if !connection.retainAvailable { write(outages.retainsNothing()) }

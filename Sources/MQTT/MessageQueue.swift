@@ -47,7 +47,7 @@ struct MessageQueue {
   /// Must be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still
   /// queued.
   mutating func disconnected() {
-    for lane in [Outbox.Lane.urgent, .bulk] {
+    for lane in Outbox.Lane.allCases {
       var kept: [Entry] = []
       while let entry = removeFirst(lane) {
         if entry.message.undelivered == .kept { kept.append(entry) } else { notDelivered(entry.message) }
@@ -58,12 +58,8 @@ struct MessageQueue {
   }
 
   /// The packet of the first message in the lane.
-  mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
-    guard let entry = removeFirst(lane) else { return nil }
-    var message = entry.message
-    message.qos = min(message.qos, peer.maximumQoS)
-    if !peer.hasProperties { (message.responseTopic, message.correlationData) = (nil, nil) }
-    return Outbox.Packet(message: message, source: .message(entry))
+  mutating func takeFirst(_ lane: Outbox.Lane) -> Outbox.Packet? {
+    removeFirst(lane).map { Outbox.Packet(message: $0.message, source: .message($0)) }
   }
 
   /// Makes the message the first of its lane again.

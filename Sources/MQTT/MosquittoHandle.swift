@@ -73,10 +73,7 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   func setCredentials(username: String?, password: String?) throws(MQTTError) {
-    try check(
-      withOptionalCString(username) { user in
-        withOptionalCString(password) { password in mosquitto_username_pw_set(raw, user, password) }
-      }, "the user name or password")
+    try check(mosquitto_username_pw_set(raw, username, password), "the user name or password")
   }
 
   func setWill(_ will: MQTTMessage) throws(MQTTError) {
@@ -90,14 +87,9 @@ final class MosquittoHandle: @unchecked Sendable {
 
   func setTLS(_ tls: MQTTOptions.TLS) throws(MQTTError) {
     isTLSHandshake = true
-    let code = withOptionalCString(tls.caFile) { ca in
-      withOptionalCString(tls.certFile) { certificate in
-        withOptionalCString(tls.keyFile) { key in
-          // Reject a key with a passphrase, rather than ask for it on a terminal.
-          mosquitto_tls_set(raw, ca, ca == nil ? "/etc/ssl/certs" : nil, certificate, key) { _, _, _, _ in 0 }
-        }
-      }
-    }
+    let folder: String? = tls.caFile == nil ? "/etc/ssl/certs" : nil
+    // Reject a key with a passphrase, rather than ask for it on a terminal.
+    let code = mosquitto_tls_set(raw, tls.caFile, folder, tls.certFile, tls.keyFile) { _, _, _, _ in 0 }
     try check(code, "the TLS files")
     if let alpn = tls.alpn {
       try check(mosquitto_string_option(raw, MOSQ_OPT_TLS_ALPN, alpn), "ALPN")
@@ -122,9 +114,7 @@ final class MosquittoHandle: @unchecked Sendable {
       mosquitto_property_free_all(&properties)
     }
     copy = -1
-    let code = withOptionalCString(bindAddress) { address in
-      mosquitto_connect_bind_async(raw, host, Int32(port), keepAlive, address)
-    }
+    let code = mosquitto_connect_bind_async(raw, host, Int32(port), keepAlive, bindAddress)
     let reason = errno
     defer {
       if let copy, copy >= 0 { close(copy) }
@@ -325,11 +315,6 @@ final class MosquittoHandle: @unchecked Sendable {
     if properties != nil { Properties.read(properties, into: &received) }
     events.messages.append(received)
   }
-}
-
-private func withOptionalCString<R>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> R) -> R {
-  if let string { return string.withCString(body) }
-  return body(nil)
 }
 
 private func withCStrings<R>(

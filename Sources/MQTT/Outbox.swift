@@ -12,18 +12,7 @@ import EventLoop
 /// The cost of every operation is, on average, independent of the queue's length, except for a new connection, which queues all
 /// state.
 struct Outbox {
-  /// The broker's limits.
-  struct Peer {
-    /// The maximum of unacknowledged QoS 1 messages.
-    var window: Int
-    var maximumQoS = QoS.exactlyOnce
-    /// The largest packet, in bytes; nil: unlimited.
-    var maximumPacketSize: Int?
-    /// Whether PUBLISH has properties: MQTT 5.
-    var hasProperties = true
-  }
-
-  enum Lane {
+  enum Lane: Int, CaseIterable {
     /// Readings, results and responses.
     case urgent
     /// Everything else: what describes devices, announcements, all state on a new connection.
@@ -43,7 +32,11 @@ struct Outbox {
     fileprivate var isEmpty: Bool { completed.isEmpty && returned.isEmpty && tooLarge.isEmpty }
   }
 
-  private(set) var peer: Peer?
+  private var peer: MQTTConnection?
+  /// The maximum of unacknowledged QoS 1 messages; a broker may allow fewer.
+  private let window: Int
+  /// Whether PUBLISH has properties: MQTT 5.
+  private let hasProperties: Bool
   private var lastSequence: UInt64 = 0
   /// The last sequence number before this connection.
   private var lastBefore: UInt64 = 0
@@ -68,7 +61,11 @@ struct Outbox {
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
 
-  init(limits: OutboxLimits) { messages = MessageQueue(limits: limits) }
+  init(limits: OutboxLimits, hasProperties: Bool = true) {
+    messages = MessageQueue(limits: limits)
+    window = limits.inFlight
+    self.hasProperties = hasProperties
+  }
 
   /// Messages dropped because the queue was full.
   var lost: Int { messages.lost }
@@ -79,7 +76,9 @@ struct Outbox {
   /// Whether there are messages that were sent and not acknowledged.
   var isInFlight: Bool { !inFlight.isEmpty }
   /// Whether QoS 1 messages have to wait for a PUBACK.
-  var isWindowFull: Bool { peer.map { inFlight.count >= (sizeLimit.isSought ? 1 : $0.window) } ?? false }
+  var isWindowFull: Bool {
+    peer.map { inFlight.count >= (sizeLimit.isSought ? 1 : min(window, Int($0.receiveMaximum))) } ?? false
+  }
 
   // MARK: Queueing
 
@@ -128,19 +127,16 @@ struct Outbox {
   /// - Parameter count: how much of the bulk lane may be sent until the next call; nil: all.
   mutating func allowBulk(_ count: Int?) { bulkAllowance = count }
 
-  mutating func connected(_ peer: Peer) {
-    self.peer = peer
+  /// - Parameter broker: its place among several; another one has other limits.
+  mutating func connected(_ connection: MQTTConnection, to broker: Int = 0) {
+    peer = connection
+    if broker != self.broker { (self.broker, sizeLimit) = (broker, SizeLimit()) }
     lastBefore = lastSequence
     states.queueAll()
   }
 
   /// Whether the message that ended the last connections is still to be sent.
   var isSizeSought: Bool { sizeLimit.isSought && !isEmpty }
-
-  /// Another broker has other limits.
-  mutating func connects(to broker: Int) {
-    if broker != self.broker { (self.broker, sizeLimit) = (broker, SizeLimit()) }
-  }
 
   /// The connection lasts.
   mutating func lasted() { sizeLimit.lasted() }
@@ -177,8 +173,7 @@ struct Outbox {
     guard let peer else { return nil }
     while queuedCount > 0, let first = first() {
       guard !isWindowFull || qos(first.qos, peer) == .atMostOnce else { return nil }
-      let next =
-        first.isState ? states.takeFirst(first.lane, for: peer) : messages.takeFirst(first.lane, for: peer)
+      let next = first.isState ? states.takeFirst(first.lane) : messages.takeFirst(first.lane)
       if first.lane == .bulk {
         sentUrgent = 0
         bulkAllowance = bulkAllowance.map { $0 - 1 }
@@ -187,6 +182,7 @@ struct Outbox {
       }
       guard var next else { continue }
       next.message.qos = qos(next.message.qos, peer)
+      if !hasProperties { (next.message.responseTopic, next.message.correlationData) = (nil, nil) }
       guard let reason = refusal(of: next, by: peer) else { return next }
       messages.outcomes.tooLarge.append((next.message.topic, reason))
       reject(next.source)
@@ -195,20 +191,20 @@ struct Outbox {
   }
 
   /// What ends the connection is found by what is acknowledged.
-  private func qos(_ qos: QoS, _ peer: Peer) -> QoS {
+  private func qos(_ qos: QoS, _ peer: MQTTConnection) -> QoS {
     min(sizeLimit.isSought ? max(qos, .atLeastOnce) : qos, peer.maximumQoS)
   }
 
-  private func refusal(of packet: Packet, by peer: Peer) -> MQTTRefusal? {
-    if let most = peer.maximumPacketSize, packet.size > most { return .tooLarge(most: most) }
-    let bytes = countedBytes(of: packet, by: peer)
+  private func refusal(of packet: Packet, by peer: MQTTConnection) -> MQTTRefusal? {
+    if let most = peer.maximumPacketSize.map({ Int($0) }), packet.size > most { return .tooLarge(most: most) }
+    let bytes = countedBytes(of: packet)
     return sizeLimit.forbids(bytes) ? .endsConnection(bytes: bytes) : nil
   }
 
   /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet.
-  private func countedBytes(of packet: Packet, by peer: Peer?) -> Int {
+  private func countedBytes(of packet: Packet) -> Int {
     // Without the length of the properties.
-    peer?.hasProperties == false ? packet.size - 1 : packet.message.payload.count
+    hasProperties ? packet.message.payload.count : packet.size - 1
   }
 
   /// Where the next packet is.
@@ -219,7 +215,7 @@ struct Outbox {
       if sequence < first?.sequence ?? .max { first = (isState, lane, qos, sequence) }
     }
     let mayOvertake = hasBacklog && sentUrgent < Self.urgentShare
-    for lane in [Lane.urgent, .bulk] {
+    for lane in Lane.allCases {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
       // A message of an earlier connection does not overtake the state of this one; while no state may be sent, it goes, too,
@@ -236,13 +232,13 @@ struct Outbox {
   /// `packet` was sent with the packet identifier `identifier`.
   mutating func sent(_ packet: Packet, as identifier: Int32) {
     if packet.message.qos == .atMostOnce {
-      let bytes = countedBytes(of: packet, by: peer)
+      let bytes = countedBytes(of: packet)
       if packet.source.isQueued, bytes > largestUnconfirmed?.bytes ?? 0 {
         largestUnconfirmed = (packet.source.topic, bytes)
       }
       complete(packet.source)
     } else {
-      inFlight.append((identifier, packet.source, countedBytes(of: packet, by: peer)))
+      inFlight.append((identifier, packet.source, countedBytes(of: packet)))
     }
   }
 

@@ -105,12 +105,11 @@ struct StateTable {
   }
 
   /// The packet of the ``first(_:)`` state.
-  mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
+  mutating func takeFirst(_ lane: Outbox.Lane) -> Outbox.Packet? {
     guard let state = queue[lane].popFirst()?.state else { return nil }
     state.queued = nil
     return Outbox.Packet(
-      message: MQTTMessage(
-        topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true),
+      message: MQTTMessage(topic: state.topic, payload: state.payload, qos: state.qos, retain: true),
       source: .state(Version(state: state, number: state.version)))
   }
 

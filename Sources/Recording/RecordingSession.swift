@@ -54,8 +54,6 @@ import Log
   // MARK: Readings
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { RecordedDevice(device, self) }
-  func engineChanged() {}
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   /// The number of a column; nil: there are too many.
   fileprivate func number(of column: RecordedColumn) -> Int? {

@@ -22,10 +22,6 @@ extension WebDevice {
       "wants_pairing": device.wantsPairing ? .bool(true) : nil,
       "has_log": device.mayHaveLog ? .bool(true) : nil,
       "publishes_log": device.settings.log ? .bool(true) : nil,
-      "battery": device.profile.index(ofPropertyNamed: "battery").flatMap { index in
-        let battery = device.profile.properties[index]
-        return last[index].published(battery).map(battery.codec.json)
-      },
       "properties": .array(
         indices.map { json(at: $0, last[$0]) }
           + device.values.enumerated().map { json($1, properties[count + $0], last[count + $0]) }),
@@ -81,17 +77,12 @@ extension WebDevice {
 
   private func json(_ value: NamedValue, _ state: PropertyState, _ last: LastValue) -> JSONValue {
     let own: JSONValue = [
-      "named": .bool(true), "readable": .bool(false), "notifies": .bool(true),
-      "writable": .bool(device.valueSetter != nil),
-      "available": .bool(device.isOnline && device.hasLines),
+      "named": .bool(true), "available": .bool(device.isOnline && device.hasLines),
     ]
-    let property = value.property
-    let description: JSONValue = [
-      "name": .string(property.name), "title": .string(property.title), "kind": "state",
-      "type": value.isNumber ? "number" : value.isBool ? "boolean" : "text",
-      "unit": property.unit.map(JSONValue.string),
-    ]
-    return description.merging(own).merging(json(of: property, state, last))
+    return value.property.pageJSON
+      .setting("type", to: .string(value.type))
+      .setting("writable", to: .bool(device.valueSetter != nil))
+      .merging(own).merging(json(of: value.property, state, last))
   }
 
   private func json(of property: Property, _ state: PropertyState, _ last: LastValue) -> JSONValue {
@@ -136,7 +127,7 @@ extension Property {
 
   /// What does not change.
   fileprivate var pageJSON: JSONValue {
-    let words = codec.words.sorted { $0.key < $1.key }.map { JSONValue.string($0.value) }
+    let words = codec.words.inOrder.map(JSONValue.string)
     let own: JSONValue = [
       "name": .string(name), "title": .string(title), "kind": .string(kind.rawValue),
       "unit": unit.map(JSONValue.string),
@@ -168,7 +159,7 @@ extension Codec {
     case .record: return ["type": "record", "fields": .array((fields ?? []).map(JSONValue.string))]
     case .list: return ["type": "list"]
     case .flags(_, let names):
-      return ["type": "flags", "values": .array(names.sorted { $0.key < $1.key }.map { .string($0.value) })]
+      return ["type": "flags", "values": .array(names.inOrder.map(JSONValue.string))]
     case .advertised:
       if let fields { return ["type": "record", "fields": .array(fields.map(JSONValue.string))] }
       return ["type": content == .bool ? "boolean" : content.isNumber ? "number" : "text"]

@@ -62,7 +62,7 @@ import Sockets
     }
     if connections.count == Self.most - 1 { makeRoom() }
     connections[ObjectIdentifier(connection)] = connection
-    if timer == nil { tick() }
+    if timer?.isPending != true { tick() }
   }
 
   /// Ends a connection, so that who may change something always gets one; the idle ones first, as their deadlines are nearer.
@@ -72,7 +72,6 @@ import Sockets
   }
 
   private func tick() {
-    timer = nil
     let now = Moment.now
     for connection in connections.values {
       if let deadline = connection.deadline, deadline < now { connection.expire() }

@@ -34,7 +34,10 @@ import Log
       }
     }
     return Parts([
-      { gateway(state.host.info, isHealthy: state.host.health.isHealthy) }, { process() },
+      {
+        let info = state.host.info
+        return gateway(info, isHealthy: state.host.health.isHealthy) + process(started: info.started)
+      },
       family("device_info", .gauge, "A device: its name, area and Bluetooth address") { device in
         let description = device.device
         let labels = [
@@ -117,7 +120,7 @@ import Log
     return bytes
   }
 
-  private func process() -> [UInt8] {
+  private func process(started: Timestamp) -> [UInt8] {
     var bytes: [UInt8] = []
     func add(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
       append("process_\(name)", kind, help, [([], value)], to: &bytes)
@@ -135,7 +138,7 @@ import Log
     }
     add(
       "start_time_seconds", .gauge, "When the process was started",
-      Double(state.started.current().milliseconds) / 1000)
+      Double(started.milliseconds) / 1000)
     return bytes
   }
 

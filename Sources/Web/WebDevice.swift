@@ -32,7 +32,7 @@ struct PropertyState: Sendable {
   private(set) var device: DeviceDescription
   /// The states of ``DeviceDescription/allProperties``, in their order.
   private(set) var properties: [PropertyState] = []
-  /// The places in ``properties`` of the values that the device's program names itself.
+  /// See ``DeviceDescription/valuePlaces``.
   private var places: [ValueKey: Int] = [:]
   /// Attempts to connect since the device was connected last.
   private(set) var attempts = 0
@@ -45,7 +45,6 @@ struct PropertyState: Sendable {
   /// The signal strength that streams were told last.
   private var shownRSSI: Int?
   private var shownOwner: GatewayID?
-  private var shownBattery: Value?
   /// Streams that lack a value or a write.
   private(set) var waitingForValues: StreamSet = 0
   private unowned let state: WebState
@@ -77,9 +76,7 @@ struct PropertyState: Sendable {
         state.forget(known)
       }
     }
-    let count = device.profile.properties.count
-    places = Dictionary(
-      uniqueKeysWithValues: device.values.enumerated().map { ($0.element.key, count + $0.offset) })
+    places = device.valuePlaces
   }
 
   /// The last values of ``DeviceDescription/allProperties``; nothing is known any more of a device that has gone.
@@ -102,11 +99,6 @@ struct PropertyState: Sendable {
     // What is reported again is no point of the history; what is read back of a property that can be set, is.
     let isRecorded = property.kind == .state && (reading.sequence != nil || property.isWritable)
     receive(reading, &properties[reading.property], isRecorded: isRecorded)
-    if property.name == "battery", reading.value != shownBattery {
-      // It is a member of the device, too.
-      shownBattery = reading.value
-      waiting = state.streamSet
-    }
     if property.kind == .event { state.happened(device.id, property, reading) }
   }
 

@@ -10,10 +10,7 @@ import Sockets
 
 /// The page and its API over HTTP: docs/http.md. While it is off, nothing of it exists.
 @LoopActor package final class WebServer {
-  private let requests: RequestHandler
-  private let engine: DeviceManager
   private unowned let host: any PageHost
-  private let gateway: GatewayID
   private let log = Logger(component: "web")
   private var configuration: Configuration.HTTP?
   private var opening: Task<Void, Never>?
@@ -22,14 +19,7 @@ import Sockets
   package var onChange: (_ url: String?, _ problem: Finding?) -> Void = { _, _ in }
 
   /// - Parameter host: must outlive the server.
-  package init(
-    _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID
-  ) {
-    self.requests = requests
-    self.engine = engine
-    self.host = host
-    self.gateway = gateway
-  }
+  package init(_ host: any PageHost) { self.host = host }
 
   /// Starts, stops or moves it; the password file is read again.
   package func configure(_ configuration: Configuration) {
@@ -40,7 +30,7 @@ import Sockets
     if isMoved { stop() }
     guard new.isEnabled else { return }
     opening?.cancel()
-    opening = loop.task { [self] in await open(new, configuration.bluetooth) }
+    opening = loop.task { [self] in await open(new) }
   }
 
   package func stop() {
@@ -57,12 +47,12 @@ import Sockets
   package func gatewayChanged() { site?.state.noteGateway() }
 
   /// Tries until it succeeds: the password or the address may come later.
-  private func open(_ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth) async {
+  private func open(_ http: Configuration.HTTP) async {
     var reported: Finding?
     repeat {
       let passwords = await EventLoop.blocking { Result { () throws(FileProblem) in try Passwords(http) } }
       if Task.isCancelled { return }
-      let problem = start(http, bluetooth, passwords)
+      let problem = start(http, passwords)
       guard let problem else { return }
       if problem != reported { log.warning("\(problem.line)") }
       reported = problem
@@ -71,10 +61,7 @@ import Sockets
   }
 
   /// - Returns: why it does not listen.
-  private func start(
-    _ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth,
-    _ passwords: Result<Passwords, FileProblem>
-  ) -> Finding? {
+  private func start(_ http: Configuration.HTTP, _ passwords: Result<Passwords, FileProblem>) -> Finding? {
     switch passwords {
     case .failure(let problem):
       site?.stop()
@@ -102,9 +89,9 @@ import Sockets
           )
         }
       }
-      let state = WebState(engine, host: host, gateway: gateway, bluetooth)
+      let state = WebState(host)
       let site = WebSite(
-        descriptors, state, requests,
+        descriptors, state,
         AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
       self.site = site
       state.begin()

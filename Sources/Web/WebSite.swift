@@ -20,11 +20,10 @@ import Recording
 
   /// - Parameter descriptors: listening sockets, owned from now on.
   init(
-    _ descriptors: [Int32], _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
-    _ language: Configuration.PageLanguage
+    _ descriptors: [Int32], _ state: WebState, _ rules: AccessRules, _ language: Configuration.PageLanguage
   ) {
     self.state = state
-    self.requests = requests
+    requests = RequestHandler(host: state.host)
     self.rules = rules
     self.language = language
     clients = HTTPClients(descriptors) { [state] in

@@ -6,8 +6,9 @@ import GATT
 import JSON
 import Log
 
-/// What the page needs from the gateway in addition to the engine and requests.
+/// What the page needs from the gateway in addition to requests.
 @LoopActor package protocol PageHost: RequestHost {
+  var gateway: GatewayID { get }
   /// What the gateway publishes of itself.
   var info: BridgeInfo { get }
 }
@@ -22,9 +23,6 @@ extension Bridge: PageHost {}
 
   let engine: DeviceManager
   unowned let host: any PageHost
-  private let gateway: GatewayID
-  /// How many links each adapter can have.
-  private let links: Int
   private(set) var devices: [BluetoothAddress: WebDevice] = [:]
   /// The devices that were detached to be attached again at once.
   private var replaced: [BluetoothAddress: WebDevice] = [:]
@@ -40,17 +38,10 @@ extension Bridge: PageHost {}
   private var sentGateway: [UInt8] = []
   private var numbering: Numbering?
   private var seconds = 0
-  let started: ClockTime
 
-  init(
-    _ engine: DeviceManager, host: any PageHost, gateway: GatewayID, _ bluetooth: Configuration.Bluetooth
-  ) {
-    self.engine = engine
+  init(_ host: any PageHost) {
+    engine = host.engine
     self.host = host
-    self.gateway = gateway
-    links = bluetooth.links
-    let uptime = Duration.seconds(host.health.uptime)
-    started = ClockTime(.now + uptime * -1, at: .now + uptime * -1)
   }
 
   func begin() {
@@ -116,7 +107,6 @@ extension Bridge: PageHost {}
     for stream in streams { stream.needsGateway = true }
     changed()
   }
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   // MARK: What has happened
 
@@ -187,7 +177,7 @@ extension Bridge: PageHost {}
     noteGateway()
     let health = host.health
     let own: JSONValue = [
-      "id": .string(gateway.description), "uptime": .integer(health.uptime),
+      "id": .string(host.gateway.description), "uptime": .integer(health.uptime),
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
       "findings": .array(health.troubles.map(\.json)),
       "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
@@ -200,11 +190,11 @@ extension Bridge: PageHost {}
   }
 
   private func adapters(_ info: BridgeInfo) -> JSONValue {
-    let used = engine.usedLinks
+    let links = engine.adapterLinks
     return .array(
       info.adapters.map { adapter in
         adapter.json.setting(
-          "links", to: ["used": .integer(used[adapter.name] ?? 0), "most": .integer(links)])
+          "links", to: ["used": .integer(links.used[adapter.name] ?? 0), "most": .integer(links.most)])
       })
   }
 
@@ -232,9 +222,8 @@ extension Bridge: PageHost {}
 
   /// Something is to be sent to the streams.
   func changed() {
-    guard timer == nil, streamSet != 0 else { return }
+    guard timer?.isPending != true, streamSet != 0 else { return }
     timer = loop.timer(after: Self.interval) { [weak self] in
-      self?.timer = nil
       for stream in self?.streams ?? [] { stream.onReady() }
     }
   }

@@ -1,10 +1,13 @@
+import Log
 import Testing
 
 @testable import Bridge
 
 @Suite struct DuplicateIDGuardTests {
+  private func time(_ text: String) -> Timestamp { Timestamp(text)! }
+
   private func connected() -> DuplicateIDGuard {
-    var idGuard = DuplicateIDGuard(run: "mine", started: "2026-01-01T00:00:10.000Z")
+    var idGuard = DuplicateIDGuard(run: "mine", started: time("2026-01-01T00:00:10.000Z"))
     #expect(idGuard.connected() == [.sendBarrier])
     return idGuard
   }
@@ -20,14 +23,14 @@ import Testing
   @Test func earlierMessagesOfThisRunCountAsOwn() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
-    _ = idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z")
+    _ = idGuard.received(run: "mine", started: time("2026-01-01T00:00:10.000Z"))
     #expect(idGuard.barrierArrived() == [.admit])
   }
 
   @Test func gatewayThatIsOnlineAndAnswersKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.received(isOnline: true)
-    _ = idGuard.received(run: "other", started: "2026-01-01T00:00:00.000Z")
+    _ = idGuard.received(run: "other", started: time("2026-01-01T00:00:00.000Z"))
     #expect(idGuard.barrierArrived() == [])
     #expect(idGuard.state == .asking)
     #expect(idGuard.answered() == [.reportConflict, .reconnect(after: .seconds(10))])
@@ -73,9 +76,9 @@ import Testing
   @Test func olderOfTwoSimultaneousStartsKeepsTheID() {
     var idGuard = connected()
     _ = idGuard.barrierArrived()
-    #expect(idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])
-    #expect(idGuard.received(run: "younger", started: "2026-01-01T00:00:10.001Z") == [.republishInfo])
-    let older = (run: "older", started: "2026-01-01T00:00:09.999Z")
+    #expect(idGuard.received(run: "mine", started: time("2026-01-01T00:00:10.000Z")) == [])
+    #expect(idGuard.received(run: "younger", started: time("2026-01-01T00:00:10.001Z")) == [.republishInfo])
+    let older = (run: "older", started: time("2026-01-01T00:00:09.999Z"))
     #expect(idGuard.received(run: older.run, started: older.started) == [.ask, .republishInfo])
     #expect(idGuard.isAdmitted)
     #expect(idGuard.received(run: older.run, started: older.started) == [], "it is asked once")
@@ -86,12 +89,12 @@ import Testing
 
   /// A Pi begins in 1970, and publishes its start by the clock as it was set since.
   @Test func twoGatewaysWithAnIDAgreeWhichIsTheOlderAfterTheClockWasSet() {
-    var idGuard = DuplicateIDGuard(run: "mine", started: "1970-01-01T00:00:10.000Z")
+    var idGuard = DuplicateIDGuard(run: "mine", started: time("1970-01-01T00:00:10.000Z"))
     _ = idGuard.connected()
     _ = idGuard.barrierArrived()
-    idGuard.started = "2026-01-01T00:00:10.000Z"
+    idGuard.started = time("2026-01-01T00:00:10.000Z")
     #expect(
-      idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == [.ask, .republishInfo])
+      idGuard.received(run: "older", started: time("2026-01-01T00:00:09.999Z")) == [.ask, .republishInfo])
   }
 
   /// As of a bridge between brokers, which was interrupted.
@@ -99,7 +102,7 @@ import Testing
     var idGuard = connected()
     _ = idGuard.barrierArrived()
     for month in ["01", "02"] {
-      let started = "2025-\(month)-01T00:00:00.000Z"
+      let started = time("2025-\(month)-01T00:00:00.000Z")
       #expect(idGuard.received(run: "gone", started: started) == [.ask, .republishInfo])
       #expect(idGuard.received(isOnline: false) == [.republishOnline])
       #expect(idGuard.barrierArrived() == [])
@@ -122,8 +125,8 @@ import Testing
         _ = idGuard.connected()
         _ = idGuard.barrierArrived()
       }
-      #expect(idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == actions)
-      #expect(idGuard.received(run: "oldest", started: "2026-01-01T00:00:00.000Z") == [])
+      #expect(idGuard.received(run: "older", started: time("2026-01-01T00:00:09.999Z")) == actions)
+      #expect(idGuard.received(run: "oldest", started: time("2026-01-01T00:00:00.000Z")) == [])
       _ = idGuard.timeout()
     }
     #expect(idGuard.state == .admitted && !idGuard.hasConflict)

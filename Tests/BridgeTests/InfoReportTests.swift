@@ -30,6 +30,6 @@ extension BridgeUnderTest {
 
   /// Waits until what has changed is reported.
   fileprivate func pausesReport() async throws {
-    try await eventually("the end of the report") { await self.bridge.report.infoTimer == nil }
+    try await eventually("the end of the report") { await self.bridge.report.infoTimer?.isPending != true }
   }
 }

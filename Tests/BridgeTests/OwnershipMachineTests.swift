@@ -372,6 +372,6 @@ import Testing
   }
 }
 
-private func time(_ second: Int) -> String {
-  "2026-01-01T00:00:\(second < 10 ? "0" : "")\(second).000Z"
+private func time(_ second: Int) -> Timestamp {
+  Timestamp(milliseconds: 1_767_225_600_000 + Int64(second) * 1000)
 }

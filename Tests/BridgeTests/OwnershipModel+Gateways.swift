@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 
 @testable import Bridge
 @testable import Devices
@@ -128,7 +129,7 @@ extension OwnershipModel {
       gateways[g].records[device].isAnnounced = true
       gateways[g].saved[device] = gateways[g].records[device]
     }
-    if gateways[g].publishers[device]!.document.delay(at: moment) != nil {
+    if gateways[g].publishers[device]!.document.isPausing(at: moment) {
       return gateways[g].publishers[device]!.isDocumentDue = true
     }
     let (id, here) = (gateways[g].publishers[device]!.id, documentHere(g, device))
@@ -177,7 +178,7 @@ extension OwnershipModel {
   mutating func link(_ g: Int, _ device: Int) {
     trace("g\(g) makes a link to device \(device)")
     if device != Self.onDemand, device != heard { links[device] = g }
-    gateways[g].publishers[device]!.onlineSince = String(now(g))
+    gateways[g].publishers[device]!.onlineSince = Timestamp(milliseconds: Int64(now(g)))
     gateways[g].publishers[device]!.isBetweenTurns = false
     gateways[g].records[device].isPending = false
     gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id
@@ -282,7 +283,7 @@ extension OwnershipModel {
     trace("g\(g) starts")
     gateways[g].isRunning = true
     gateways[g].runs += 1
-    gateways[g].ownership = Ownership(gateways[g].id, run: "\(gateways[g].runs)", started: "\(now(g))")
+    gateways[g].ownership = Ownership(gateways[g].id, run: "\(gateways[g].runs)", started: Timestamp(milliseconds: Int64(now(g))))
     set(g, .state(g), .online(true))
     for device in 0..<Self.deviceCount {
       if gateways[g].records[device].isRemoved {
@@ -338,7 +339,7 @@ extension OwnershipModel {
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved
     gateways[g].publishers = names.map { _ in nil }
-    gateways[g].ownership = Ownership(gateways[g].id, run: "", started: "")
+    gateways[g].ownership = Ownership(gateways[g].id, run: "", started: .now)
     gateways[g].table = [:]
     for device in links.indices where links[device] == g { links[device] = nil }
   }

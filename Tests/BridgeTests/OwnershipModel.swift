@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import Log
 import TestSupport
 
 @testable import Bridge
@@ -62,7 +63,7 @@ struct OwnershipModel {
   /// A device at a gateway.
   struct Publisher {
     var id: Int
-    var onlineSince: String?
+    var onlineSince: Timestamp?
     var document = PublishedDocument()
     /// It is too early for the document.
     var isDocumentDue = false
@@ -163,7 +164,7 @@ struct OwnershipModel {
         Gateway(
           id: GatewayID("g\(number)")!, clockError: Int.random(in: 0...skew, using: &random),
           records: records, saved: records, publishers: records.map { _ in nil },
-          ownership: Ownership(GatewayID("g\(number)")!, run: "", started: "")))
+          ownership: Ownership(GatewayID("g\(number)")!, run: "", started: .now)))
     }
   }
 

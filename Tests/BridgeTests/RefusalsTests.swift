@@ -134,7 +134,7 @@ import Testing
     let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
     let tested = try await BridgeUnderTest(broker)
     let (bridge, mqtt) = (tested.bridge, tested.bridge.context.mqtt)
-    bridge.refusalTimer.delays = BackOff(first: .milliseconds(50), longest: .milliseconds(50))
+    bridge.refusalDelays = BackOff(first: .milliseconds(50), longest: .milliseconds(50))
     let discovery = HomeAssistantDiscovery(
       Configuration(), bridge, StateDatabase(path: nil).section("home_assistant"))
     bridge.add(discovery)

@@ -195,7 +195,7 @@ import Testing
   func secondGateway() async throws {
     let server = try await ServerUnderTest()
     let path = server.path
-    let second = await ControlServer(server.requests, server.engine)
+    let second = await ControlServer(server.host)
     let error = try await server.onLoop { () -> RequestError? in
       do throws(RequestError) {
         try second.listen(at: path)

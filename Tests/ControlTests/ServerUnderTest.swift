@@ -18,7 +18,7 @@ import TestSupport
 
   let folder: TemporaryFolder
   let engine: DeviceManager
-  private nonisolated let host: Host
+  nonisolated let host: any RequestHost
   private nonisolated let parts = Mutex<ControlServer?>(nil)
 
   init() async throws {
@@ -31,7 +31,7 @@ import TestSupport
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
     host = Host(engine)
-    let server = ControlServer(requests, engine)
+    let server = ControlServer(host)
     parts.withLock { $0 = server }
     let path = path
     try await onLoop { try server.listen(at: path) }
@@ -42,8 +42,6 @@ import TestSupport
     let (server, host) = (parts.withLock { $0 }, host)
     loop.onLoop { withExtendedLifetime(host) { server?.stop() } }
   }
-
-  var requests: RequestHandler { RequestHandler(engine, host: host) }
 
   nonisolated var path: String { folder.path + "/here.sock" }
   var server: ControlServer { parts.withLock { $0! } }
@@ -69,7 +67,7 @@ import TestSupport
 
 /// What requests ask of the gateway.
 private final class Host: RequestHost, Sendable {
-  private let engine: DeviceManager
+  let engine: DeviceManager
 
   init(_ engine: DeviceManager) { self.engine = engine }
 

@@ -65,7 +65,7 @@ import Testing
     // Other tests have timers of the same loop: none of them is due as late as these sleeps.
     let late = Moment.now + .seconds(100_000)
     let pending = { @Sendable in
-      await loop.perform { loop.timers.timers.count { !$0.isCancelled && $0.deadline > late } }
+      await loop.perform { loop.timers.timers.count { $0.isPending && $0.deadline > late } }
     }
     let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(200_000)) } }
     try await eventually("200 sleepers") { await pending() == 200 }

@@ -169,7 +169,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
   }
 
   private func connect(_ gateway: Gateway) {
-    gateway.mqtt.outbox.connected(Outbox.Peer(window: .max))
+    gateway.mqtt.outbox.connected(MQTTConnection())
     gateway.filters = []
     gateway.handle(.connected(MQTTConnection()))
     settle()

@@ -1,4 +1,5 @@
 import GATT
+import Log
 import MQTT
 
 @testable import Bridge
@@ -149,7 +150,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
 /// What other gateways and Home Assistant have published, retained.
 @Sendable func checkInfo(_ payload: [UInt8]) {
   _ = BridgeInfo.origin(in: payload)
-  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).gateways(in: payload)
+  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).origin(of: payload)
   guard let notice = OwnershipMachine.Notice(payload, of: kitchen, isRetained: true, { _ in .microbit })
   else { return }
   for (name, desired) in notice.handover.desired {
@@ -157,7 +158,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
     let property = Profile.microbit.property(named: name)
     expect((try? property?.codec.decode(encoded.bytes)) != nil, "\(name): encoded as \(encoded.bytes)")
   }
-  for since in [nil, "2026-11-22T10:30:15.250Z"] {
+  for since in [nil, Timestamp.now] {
     var machine = OwnershipMachine(map.gateway, kitchen, address)
     let here = OwnershipMachine.Here(onlineSince: since, online: [notice.gateway])
     _ = machine.received(notice, here)

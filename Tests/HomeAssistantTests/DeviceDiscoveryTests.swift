@@ -806,7 +806,7 @@ import Testing
     #expect(try JSONValue.object(object(link)) == json)
     #expect(dev["via_device"] == nil)
     // Not another gateway's announcement.
-    #expect(discovery.gateways(in: link.payload) == [])
+    #expect(discovery.origin(of: link.payload).gateways == [])
   }
 
   @Test func documentOfAnotherGatewayIsRecognised() throws {
@@ -815,16 +815,16 @@ import Testing
       return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
         .document(of: device, topics: map.topics(of: device.id, device.profile)).payload
     }
-    #expect(discovery.gateways(in: document(by: "cellar")) == [GatewayID("cellar")!])
-    #expect(discovery.gateways(in: document(by: "attic")) == [GatewayID("attic")!])
-    #expect(discovery.gateways(in: document(by: "cellar", base: "elsewhere")) == [])
-    #expect(discovery.otherBase(in: document(by: "attic", base: "else/where")) == "else/where")
-    #expect(discovery.otherBase(in: document(by: "cellar")) == nil)
+    #expect(discovery.origin(of: document(by: "cellar")).gateways == [GatewayID("cellar")!])
+    #expect(discovery.origin(of: document(by: "attic")).gateways == [GatewayID("attic")!])
+    #expect(discovery.origin(of: document(by: "cellar", base: "elsewhere")).gateways == [])
+    #expect(discovery.origin(of: document(by: "attic", base: "else/where")).otherBase == "else/where")
+    #expect(discovery.origin(of: document(by: "cellar")).otherBase == nil)
     let removal = Removal(object: "ble_c5a1b2c3d4e5", announced: self.document(device).announced)
-    #expect(discovery.gateways(in: removal.reannouncement(qos: .atLeastOnce).payload) == [])
+    #expect(discovery.origin(of: removal.reannouncement(qos: .atLeastOnce).payload).gateways == [])
     for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
-      #expect(discovery.gateways(in: Array(text.utf8)) == [], "\(text)")
-      #expect(discovery.otherBase(in: Array(text.utf8)) == nil, "\(text)")
+      #expect(discovery.origin(of: Array(text.utf8)).gateways == [], "\(text)")
+      #expect(discovery.origin(of: Array(text.utf8)).otherBase == nil, "\(text)")
     }
   }
 

@@ -15,10 +15,10 @@ import Testing
   @Test func isWrittenAndReadBack() {
     let key = removal.topic.string
     #expect(key == "home/assistant/device/ble_c5a1b2c3d4e5/config")
-    #expect(Removal(key: key, bytes: announced.json.bytes) == removal)
+    #expect(Removal(key: key, announced.json) == removal)
     // The longest id of a gateway.
     let gateway = Removal(object: "ble_gateway_" + String(repeating: "x", count: 64), announced: announced)
-    #expect(Removal(key: gateway.topic.string, bytes: announced.json.bytes) == gateway)
+    #expect(Removal(key: gateway.topic.string, announced.json) == gateway)
   }
 
   @Test(arguments: [
@@ -28,12 +28,11 @@ import Testing
     "home/assistant/device/é/config",
   ])
   func otherKeysAreRejected(key: String) {
-    #expect(Removal(key: key, bytes: announced.json.bytes) == nil)
+    #expect(Removal(key: key, announced.json) == nil)
   }
 
   @Test func recordWithoutAnnouncementIsRejected() {
-    #expect(Removal(key: removal.topic.string, bytes: Array("{}".utf8)) == nil)
-    #expect(Removal(key: removal.topic.string, bytes: []) == nil)
+    #expect(Removal(key: removal.topic.string, [:]) == nil)
   }
 
   /// Entities with the same platforms and unique ids, which publish and receive nothing.
@@ -109,32 +108,13 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  @Test func heldAnnouncementIsNotPublished() throws {
-    let address = try #require(address)
-    var queue = AnnouncementQueue()
-    let held = [
-      queue.hold(.document(.device(address), .plain)), queue.hold(.document(.device(address), .plain)),
-    ]
-    #expect(held == [true, false])
-    queue.append(.document(.device(address), .plain))
-    queue.prepend(.document(.device(address), .plain))
-    queue.append(.document(.device(address), .reannounce))
-    #expect(Array(queue.next(10)) == [.document(.device(address), .reannounce)])
-    #expect(queue.isEmpty)
-    queue.release(.document(.device(address), .plain))
-    queue.append(.document(.device(address), .plain))
-    #expect(Array(queue.next(10)) == [.document(.device(address), .plain)])
-  }
-
   /// Home Assistant has gone, and would not see what a document removes.
   @Test func documentsThatWaitRemoveNothing() throws {
     let address = try #require(address)
     var queue = AnnouncementQueue()
     queue.append(.document(.gateway, .remove))
-    let isHeld = queue.hold(.document(.device(address), .remove))
-    #expect(isHeld)
+    queue.append(.document(.device(address), .remove))
     queue.removeNothing()
-    queue.release(.document(.device(address), .remove))
     let waiting = Set(queue.next(10))
     #expect(waiting == [.document(.gateway, .plain), .document(.device(address), .plain)])
   }
@@ -145,7 +125,10 @@ import Testing
     let schedule = AnnouncementSchedule()
     let made = Record<Announcement>()
     var questions = 0
-    schedule.perform = { made.append($0) }
+    schedule.perform = {
+      made.append($0)
+      return true
+    }
     schedule.hasBacklog = {
       questions += 1
       return questions < 4
@@ -155,12 +138,34 @@ import Testing
     #expect(questions == 4 && made.count == 1)
   }
 
+  @Test func whatIsTooEarlyIsMadeLaterAndOnce() async throws {
+    let schedule = AnnouncementSchedule()
+    let made = Record<Announcement>()
+    var refused = 0
+    schedule.perform = {
+      if $0 == .document(.gateway, .plain), refused < 3 {
+        refused += 1
+        return false
+      }
+      made.append($0)
+      return true
+    }
+    schedule.append(.document(.gateway, .plain))
+    schedule.append(.removal("a", .plain))
+    schedule.append(.document(.gateway, .plain))
+    let all = try await made.first(2)
+    #expect(all == [.removal("a", .plain), .document(.gateway, .plain)] && refused == 3)
+  }
+
   /// With 20 ms between them.
   @Test func aHundredAnnouncementsAreTenBatches() async throws {
     let schedule = AnnouncementSchedule()
     let made = Record<Announcement>()
     var batches: [Int] = []
-    schedule.perform = { made.append($0) }
+    schedule.perform = {
+      made.append($0)
+      return true
+    }
     schedule.hasBacklog = {
       batches.append(made.count)
       return false

@@ -145,6 +145,22 @@ import Testing
     #expect(choice.failed(refused) == refused)
   }
 
+  /// A name of a large pool, as of a cloud's broker.
+  @Test func aFailureIsReportedThoughEachLookUpGivesAnotherAddress() {
+    let refused = MQTTError.unreachable(reason: "refused", errno: 111)
+    var choice = AddressChoice()
+    var number = 0
+    for _ in 1...2 {
+      var attempts = 0
+      repeat {
+        attempts += 1
+        number += 2
+        _ = choice.pick(from: addresses(["\(number)", "\(number + 1)"]))
+      } while choice.failed(refused) == nil && attempts < 100
+      #expect(attempts == AddressChoice.most)
+    }
+  }
+
   @Test func addressesOfAHostAreInWords() throws {
     #expect(try HostAddress.all(of: "127.0.0.2").map(\.text) == ["127.0.0.2"])
     #expect(try HostAddress.all(of: "::1").map(\.text) == ["::1"])

@@ -15,16 +15,13 @@ import Testing
   }
 
   private func outbox(messages: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
-    var limits = OutboxLimits()
-    limits.messages = messages
-    limits.bytes = bytes
-    return Outbox(limits: limits)
+    Outbox(limits: OutboxLimits(messages: messages, bytes: bytes, inFlight: 1000))
   }
 
-  private func peer(window: Int = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: Int? = nil)
-    -> Outbox.Peer
-  {
-    Outbox.Peer(window: window, maximumQoS: maximumQoS, maximumPacketSize: maximumPacket)
+  private func peer(
+    window: UInt16 = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: UInt32? = nil
+  ) -> MQTTConnection {
+    MQTTConnection(maximumQoS: maximumQoS, receiveMaximum: window, maximumPacketSize: maximumPacket)
   }
 
   /// The next packet to send.

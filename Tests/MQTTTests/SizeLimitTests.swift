@@ -76,7 +76,7 @@ import Testing
     var number: Int32 = 0
     /// Sends everything, and acknowledges what is short.
     func connect() -> [String] {
-      outbox.connected(Outbox.Peer(window: 10))
+      outbox.connected(MQTTConnection(receiveMaximum: 10))
       var sent: [String] = []
       while let packet = outbox.next() {
         number += 1

@@ -42,7 +42,7 @@ import TestSupport
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
     host = Host(engine, recordings: folder.path + "/recordings")
-    let server = WebServer(host.requests, engine, host: host, gateway: GatewayID(hostName: "here"))
+    let server = WebServer(host)
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
       server.onChange = { [weak self] url, problem in
@@ -111,7 +111,8 @@ import TestSupport
 
 /// What the server asks of the gateway.
 private final class Host: PageHost, Sendable {
-  private let engine: DeviceManager
+  let engine: DeviceManager
+  let gateway = GatewayID(hostName: "here")
   nonisolated let faulty = Mutex(false)
   nonisolated let findings = Mutex<[Finding]>([])
   nonisolated let owners = Mutex<[DeviceID: GatewayID]>([:])
@@ -126,7 +127,6 @@ private final class Host: PageHost, Sendable {
     recorder = Recorder(engine, folder: recordings)
   }
 
-  var requests: RequestHandler { RequestHandler(engine, host: self) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { owners.withLock { $0[device.id] } }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }

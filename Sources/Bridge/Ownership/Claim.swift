@@ -8,8 +8,8 @@ struct Claim: Equatable, Sendable {
   let gateway: GatewayID
   /// The id by which that gateway knows the device.
   let id: DeviceID
-  /// Since when the device is online there, in RFC 3339, UTC with milliseconds, which sorts by time; nil: it is not.
-  let since: String?
+  /// Since when the device is online there; nil: it is not.
+  let since: Timestamp?
   /// Whether that gateway connects to the device, which one alone can do at a time.
   let isExclusive: Bool
   /// Whether it is connected now. A device in turns stays online between two links.

@@ -1,3 +1,5 @@
+import Log
+
 /// Whether this gateway may publish under its id: another gateway with that id would write the same topics.
 ///
 /// A pure machine, restarted with each connection to the broker. It sends a request on the gateway's own request topic,
@@ -47,18 +49,17 @@ struct DuplicateIDGuard {
   /// Whether an answer of another run counts.
   var awaitsAnswer: Bool { [.waiting, .asking, .confirming].contains(state) }
   private let run: String
-  /// In RFC 3339, UTC with milliseconds, which sorts by time.
-  var started: String
+  var started: Timestamp
   private var isAnotherOnline = false
   private var lastRun: String?
   /// The last older run that was asked. What it and older ones publish is not replaced at once: it would not end if their requests
   /// do not get here, but their infos do.
-  private var asked: (started: String, run: String)?
+  private var asked: (started: Timestamp, run: String)?
   private var isSilentReported = false
   /// Whether another gateway has had the id, and this one was not admitted since.
   private(set) var hasConflict = false
 
-  init(run: String, started: String) {
+  init(run: String, started: Timestamp) {
     self.run = run
     self.started = started
   }
@@ -86,7 +87,7 @@ struct DuplicateIDGuard {
   }
 
   /// The `info` of this id has arrived.
-  mutating func received(run: String, started: String) -> [Action] {
+  mutating func received(run: String, started: Timestamp) -> [Action] {
     switch state {
     case .waiting:
       lastRun = run

@@ -15,9 +15,8 @@ extension OwnershipMachine {
     var name: String?
     var profile: String?
     var area: String?
-    /// The begin of the device's link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds,
-    /// which sorts by time.
-    var liveSince: String?
+    /// The begin of the device's link, or of its last visit; nil while it is offline.
+    var liveSince: Timestamp?
     /// Whether that gateway connects to the device; else it only hears it.
     var isExclusive = true
     /// Whether it is connected now: not between turns, nor on demand.
@@ -61,7 +60,7 @@ extension OwnershipMachine.Notice {
     area = Self.label(object["area"])
     isExclusive = object["heard"] != .bool(true)
     rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
-    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
+    lastHeard = Self.time(object["last_heard"])
     heardSince = lastHeard.map { isRetained ? min($0, .now) : .now }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     hasLink = object["connected_since"] != nil
@@ -85,14 +84,7 @@ extension OwnershipMachine.Notice {
     json?.text.flatMap { $0.utf8.count <= longestLabel ? $0 : nil }
   }
 
-  /// A time as gateways write it.
-  private static func time(_ json: JSONValue?) -> String? {
-    let form = "0000-00-00T00:00:00.000Z".utf8
-    guard let text = json?.text, text.utf8.count == form.count else { return nil }
-    let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-    let isTime = zip(text.utf8, form).allSatisfy { $1 == digits.lowerBound ? digits.contains($0) : $0 == $1 }
-    return isTime ? text : nil
-  }
+  private static func time(_ json: JSONValue?) -> Timestamp? { json?.text.flatMap { Timestamp($0) } }
 
   /// A unit that only the configuration there gives is left out.
   private static func values(_ json: JSONValue?) -> [ValueKey: ValueTable.Entry] {

@@ -85,19 +85,3 @@ package struct OtherGateways: Sendable {
       remedy: "use the same entry at both, by config.json or by \(topics.fleetConfiguration)")
   }
 }
-
-/// A disagreement, which is said once it has lasted: gateways that get a message for all of them differ for a moment. Pure.
-struct LastingDisagreement {
-  private var begin: (finding: Finding, time: Moment)?
-
-  /// - Returns: how long until it has lasted; nil: there is none.
-  mutating func found(_ finding: Finding?, after patience: Duration, at now: Moment) -> Duration? {
-    if begin?.finding != finding { begin = finding.map { ($0, now) } }
-    return begin.map { max(.zero, patience - $0.time.duration(to: now)) }
-  }
-
-  /// Whether the finding has lasted so long.
-  func lasts(_ finding: Finding, after patience: Duration, at now: Moment) -> Bool {
-    begin.map { $0.finding == finding && $0.time.duration(to: now) >= patience } ?? false
-  }
-}

@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import GATT
+import Log
 
 /// Which gateway owns each device, and what this one publishes and clears because of that. Pure: the actions that follow from
 /// each input are to be carried out, in order.
@@ -26,8 +27,7 @@ struct Ownership: Sendable {
   private static let mostGateways = 1024
   private var actions: [Action] = []
 
-  /// - Parameter started: see ``DuplicateIDGuard/started``.
-  init(_ this: GatewayID, run: String, started: String) {
+  init(_ this: GatewayID, run: String, started: Timestamp) {
     self.this = this
     idGuard = DuplicateIDGuard(run: run, started: started)
     orphans = Orphans(this)

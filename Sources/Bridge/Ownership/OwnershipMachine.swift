@@ -13,8 +13,8 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// What is the case at this gateway.
   struct Here: Equatable, Sendable {
-    /// The begin of the link, or of the last visit, in the form of ``Notice/liveSince``; nil while the device is offline.
-    var onlineSince: String?
+    /// The begin of the link, or of the last visit; nil while the device is offline.
+    var onlineSince: Timestamp?
     var isOnDemand = false
     /// Whether the device is connected to. Several gateways may hear one that only advertises: the one that hears it best
     /// owns it.

@@ -24,7 +24,7 @@ import MQTT
     self.report = report
     self.context = context
     state = Ownership(
-      context.gateway, run: context.run.description, started: context.started.current().description)
+      context.gateway, run: context.run.description, started: context.started.current())
   }
 
   /// Whether the gateway may publish under its id.
@@ -86,7 +86,7 @@ import MQTT
   /// The `info` under this gateway's id.
   func received(bridgeInfo payload: [UInt8]) {
     guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
-    let own = context.started.current().description
+    let own = context.started.current()
     handle {
       $0.guardID {
         $0.started = own
@@ -136,9 +136,9 @@ import MQTT
     case .orphanEnded(let orphan):
       context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
       context.engine.storeID(of: orphan.address)
-    case .deviceRemoved(let address): publishers.discovery?.deviceRemoved(address)
+    case .deviceRemoved(let address): context.discovery?.deviceRemoved(address)
     case .ownedElsewhere(let address):
-      publishers.discovery?.ownedElsewhere(address)
+      context.discovery?.ownedElsewhere(address)
       report.changed()
     }
   }
@@ -184,7 +184,7 @@ import MQTT
       askForInfo(of: orphan.id)
     } else {
       // First what was announced: a gateway that hears the device owns and announces it as soon as `info` is cleared.
-      if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }
+      if isRemoved { context.discovery?.deviceRemoved(orphan.address) }
       for topic in states(of: orphan) { context.mqtt.clearState(topic) }
     }
   }

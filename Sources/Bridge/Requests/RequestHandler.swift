@@ -7,15 +7,11 @@ import Recording
 
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
-  private let engine: DeviceManager
   private unowned let host: any RequestHost
   private let log = Logger(component: "gateway")
 
   /// - Parameter host: must outlive the handler.
-  package init(_ engine: DeviceManager, host: any RequestHost) {
-    self.engine = engine
-    self.host = host
-  }
+  package init(host: any RequestHost) { self.host = host }
 
   /// - Parameters:
   ///   - verb: `devices`, `device/add` …
@@ -66,7 +62,7 @@ import Recording
   private func call(
     _ verb: String, _ transaction: String?, _ respond: @escaping @LoopActor (RequestResponse) -> Void
   ) -> RequestCall {
-    RequestCall(engine: engine, host: host) { [log] result in
+    RequestCall(engine: host.engine, host: host) { [log] result in
       if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
       respond(RequestResponse(result: result, transaction: transaction))
     }
@@ -186,8 +182,9 @@ package typealias ReloadReply = @LoopActor (Result<[String], RequestError>) -> V
 /// Reads config.json again.
 package typealias ReloadHandler = @LoopActor (_ reply: @escaping ReloadReply) -> Void
 
-/// What requests need from the gateway in addition to the engine.
+/// What requests need from the gateway.
 @LoopActor package protocol RequestHost: AnyObject, Sendable {
+  var engine: DeviceManager { get }
   /// An entry of the list of devices.
   func listing(of device: DeviceDescription) -> JSONValue
   /// The gateway that carries out the commands for a device; nil: this one.

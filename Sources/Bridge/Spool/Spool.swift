@@ -141,16 +141,14 @@ import Store
         self?.finished(outcome)
       }
     }
-    if queue.hasMemory, writeTimer == nil {
+    if queue.hasMemory, writeTimer?.isPending != true {
       writeTimer = loop.timer(after: Self.gather) { [weak self] in
-        self?.writeTimer = nil
         self?.queue.writeMemory()
         self?.work()
       }
     }
-    if queue.mayBeSent, sendTimer == nil {
+    if queue.mayBeSent, sendTimer?.isPending != true {
       sendTimer = loop.timer(after: Self.tick) { [weak self] in
-        self?.sendTimer = nil
         self?.send()
         self?.work()
       }

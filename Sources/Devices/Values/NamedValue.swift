@@ -15,6 +15,9 @@ package struct NamedValue: Sendable, Equatable {
   /// Whether the value was received twice, or the configuration describes it: its name is no mistake.
   package let isConfirmed: Bool
 
+  /// What its values are, in `info` and for the page.
+  package var type: String { isNumber ? "number" : isBool ? "boolean" : "text" }
+
   /// What stands before the name in topics.
   package static let prefix = "values/"
   /// The value's name as a property: `values/moisture`.

@@ -156,8 +156,6 @@ import JSON
   // MARK: Front end
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { nil }
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
-
   func engineChanged() {
     isAnswered = true
     let adapters = engine.adapters

@@ -121,9 +121,13 @@ const copy = async (command) => {
 };
 const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
 const reasonOf = (f) => T.causes[f.cause] ?? (f.code === 'silent' ? span('second', parseFloat(f.reason)) : f.reason);
-const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
+// Faults that have one remedy.
+const SAME = Object.fromEntries([
+  ...['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'].map((code) => [code, 'closer']),
+  ['bond_lost', 'wants_pairing'],
+]);
 const remedy = ({ code, cause, remedy: own = '' }) => {
-  const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[cause] ?? T.remedies[CLOSER.includes(code) ? 'closer' : code];
+  const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[cause] ?? T.remedies[SAME[code] ?? code];
   const words = known ?? (commands.join('; ') === own ? '' : own);
   return [words && h('p', words), !(known && own.includes('scan')) && commands.map(command)];
 };

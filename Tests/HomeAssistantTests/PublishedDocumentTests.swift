@@ -43,9 +43,9 @@ import Testing
     var document = PublishedDocument()
     #expect(document.link(at: now) == false)
     document = published()
-    #expect(document.delay(at: now + .seconds(5)) == nil)
+    #expect(!document.isPausing(at: now + .seconds(5)))
     #expect(document.link(at: now + .seconds(5)) == true)
-    #expect(document.delay(at: now + .seconds(5)) == .seconds(1))
+    #expect(document.isPausing(at: now + .milliseconds(5999)) && !document.isPausing(at: now + .seconds(6)))
     document.clear(at: now)
     #expect(document.link(at: now + .seconds(5)) == false)
   }
