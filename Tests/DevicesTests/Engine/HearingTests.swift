@@ -291,7 +291,7 @@ import Testing
       await tested.advertise(Self.frame(16) + [UInt8.random(in: 1...255)], of: Self.service, by: 1)
       return tested.frontEnd.events.elements.count != mark
     }
-    #expect(await tested.engine.usedLinks.values.allSatisfy { $0 == 0 })
+    #expect(await tested.engine.adapterLinks.used.values.allSatisfy { $0 == 0 })
     #expect(await tested.engine.device(id)?.session == .listening)
     await tested.end()
     #expect(await tested.engine.device(id)?.session == .stopped)
