@@ -18,11 +18,10 @@ extension Central {
       result = .success(try await connectNow(attempt, isPreferred: isPreferred))
     } catch {
       let explained = explain(error, attempt)
-      if error == .gone { scanner.gone.insert(id) }
+      noteGone(error == .gone, attempt)
+      let isAnothers = noteBusy(error.isBusy, id)
       // A link to a refused peripheral that is not in use is another program's.
-      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil,
-        !isAnothers(error, id)
-      {
+      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil, !isAnothers {
         // End a link that is partly established.
         await disconnect(id)
       }
@@ -34,10 +33,11 @@ extension Central {
     return try result.get()
   }
 
-  /// Whether an attempt has failed because of another program's, which Disconnect would end: it gets the time that a
-  /// passkey takes. bluetoothd may keep the Connect of a program that was killed until Disconnect.
-  func isAnothers(_ error: CentralError?, _ id: PeripheralID) -> Bool {
-    guard case .busy = error else {
+  /// Notes since when attempts have failed because of another program's, or that the last one has not.
+  /// - Returns: whether the other one still has the time that a passkey takes: Disconnect would end it. bluetoothd may keep the
+  ///   Connect of a program that was killed until Disconnect.
+  func noteBusy(_ isBusy: Bool, _ id: PeripheralID) -> Bool {
+    guard isBusy else {
       links.busySince[id] = nil
       return false
     }
@@ -109,7 +109,7 @@ extension Central {
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
       await scanBriefly(isPreferred: isPreferred)
-      await pauseScan(before: id)
+      await pauseScan(before: attempt)
       try check(id)
       attempt.connects()
       try await callConnect(id)

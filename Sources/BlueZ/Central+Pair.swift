@@ -7,11 +7,14 @@ extension Central {
   ///
   /// - Parameters:
   ///   - passkey: the one that the peripheral displays or has, if it is known beforehand.
+  ///   - endsLinks: whether a link of another program is ended at once, as by a request. Else that program, which may be pairing,
+  ///     first gets the time that a passkey takes.
   ///   - isNeeded: called before pairing, which may be long after the call.
   ///   - passkeyRequested: called when the peripheral requires a passkey that is not known: it is awaited
   ///     from ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
-    _ id: PeripheralID, passkey: Int?, while isNeeded: @LoopActor () -> Bool = { true },
+    _ id: PeripheralID, passkey: Int?, endsLinks: Bool = true,
+    while isNeeded: @LoopActor () -> Bool = { true },
     passkeyRequested: @escaping @LoopActor () -> Void
   ) async throws(PairingError) {
     let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
@@ -19,15 +22,14 @@ extension Central {
     guard await begin(attempt, isPreferred: true, while: isNeeded) else { throw .failed(.disconnected) }
     let result: Result<Void, PairingError>
     do throws(PairingError) {
-      result = .success(try await pairNow(id, pairing, while: isNeeded))
+      result = .success(try await pairNow(attempt, pairing, endsLinks: endsLinks, while: isNeeded))
     } catch {
       result = .failure(error)
-      if error == .failed(.gone) { scanner.gone.insert(id) }
+      noteGone(error == .failed(.gone), attempt)
+      let isAnothers = noteBusy(error.isBusy, id)
       if error == .passkeyNotUsed || unwantedBonds.contains(id) {
         await removeBond(id)
-      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice),
-        !isAnothers(error.cause, id)
-      {
+      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice), !isAnothers {
         await disconnect(id)
       }
     }
@@ -74,19 +76,25 @@ extension Central {
   }
 
   private func pairNow(
-    _ id: PeripheralID, _ pairing: Pairing, while isNeeded: @LoopActor () -> Bool
+    _ attempt: Attempt, _ pairing: Pairing, endsLinks: Bool, while isNeeded: @LoopActor () -> Bool
   ) async throws(PairingError) {
+    let id = attempt.peripheral
     await waitForEnd(of: id)
     guard isAvailable else { throw .failed(.unavailable) }
     guard let device = tree.devices[id.path] else { throw .failed(.gone) }
     guard !isRefused(id) else { throw .failed(.inputDevice) }
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }
-    // On a link of another program bluetoothd 5.81 and newer would pair without regard to this agent's capability.
-    if isConnected(id) { await disconnect(id) }
+    if isConnected(id) {
+      if !endsLinks, links[id] == nil, noteBusy(true, id) {
+        throw .failed(.busy("another program is connected to it"))
+      }
+      // On a link of another program bluetoothd 5.81 and newer would pair without regard to this agent's capability.
+      await disconnect(id)
+    }
     try await registerAgent()
     await scanBriefly(isPreferred: true)
-    await pauseScan(before: id)
+    await pauseScan(before: attempt)
     var result = Result<Void, PairingError>.failure(
       .failed(tree.devices[id.path] == nil ? .gone : .disconnected))
     if isNeeded(), isAvailable, tree.devices[id.path] != nil { result = await callPair(id, pairing) }
@@ -124,9 +132,9 @@ extension Central {
       if let result = pairing.result { return result }
     }
     await cancelPairing(id)
-    if await wait(limits.treeUpdate, until: { pairing.isAnswered }), case .success = pairing.result {
-      return .success(())
-    }
+    _ = await wait(limits.treeUpdate) { pairing.isAnswered }
+    // Before Pair there was no bond. bluetoothd answers Pair with a failure if the link ends before the services are resolved.
+    if tree.devices[id.path]?.isPaired == true { return .success(()) }
     return .failure(isLinked ? .timedOut : .notInRange)
   }
 }

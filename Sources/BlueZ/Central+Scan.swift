@@ -192,8 +192,15 @@ extension Central {
   /// Pauses scanning before Connect or Pair. bluetoothd before 5.65 removes a peripheral that is not discoverable as soon as
   /// discovery stops, unless it was called before: after one attempt to a peripheral that is gone, scanning is paused
   /// after the call.
-  func pauseScan(before id: PeripheralID) async {
-    if scanner.gone.remove(id) == nil || tree.devices[id.path] == nil { await pauseScan() }
+  func pauseScan(before attempt: Attempt) async {
+    attempt.pausesScan = true
+    let wasGone = scanner.takeGone(attempt.peripheral)
+    if !wasGone || tree.devices[attempt.peripheral.path] == nil { await pauseScan() }
+  }
+
+  /// Notes that an attempt has failed as the peripheral was gone, perhaps with discovery.
+  func noteGone(_ isGone: Bool, _ attempt: Attempt) {
+    if isGone, attempt.pausesScan { scanner.noteGone(attempt.peripheral) }
   }
 
   /// Pauses scanning, and waits until discovery has stopped.

@@ -142,6 +142,7 @@ import Log
 
   private func apply(_ event: BlueZEvent) {
     let advertisements = tree.advertisements
+    if case .owner = event { scanner.forgetGone() }
     handle(tree.apply(event))
     if tree.advertisements != advertisements { noteScan() }
   }
@@ -168,6 +169,8 @@ import Log
         linkEnded(PeripheralID(path: path))
         handler(.disconnected(PeripheralID(path: path), reason: reason))
       case .deviceRemoved(let path):
+        // What another program has begun with it has ended.
+        links.busySince[PeripheralID(path: path)] = nil
         handler(.lost(PeripheralID(path: path)))
       }
     }

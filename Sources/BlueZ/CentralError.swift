@@ -97,6 +97,9 @@ extension CentralError {
     }
   }
 
+  /// Another operation on the same object is in progress.
+  var isBusy: Bool { if case .busy = self { true } else { false } }
+
   /// See ``Central/isRefused(_:)``.
   static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
 }

@@ -61,6 +61,8 @@ import EventLoop
   private(set) var shortestLink: Duration?
   /// Whether bluetoothd has ended a link by itself (it says so from 5.83 on).
   var wasEndedLocally = false
+  /// Whether scanning is paused for it: a peripheral that was gone before has not gone with discovery.
+  var pausesScan = false
 
   init(_ peripheral: PeripheralID, pairing: Pairing? = nil) {
     self.peripheral = peripheral

@@ -22,7 +22,8 @@ public enum PairingError: Error, Sendable, Equatable {
   /// Any other error.
   case failed(CentralError)
 
-  var cause: CentralError? { if case .failed(let error) = self { error } else { nil } }
+  /// Another program's attempt with the peripheral is in progress.
+  var isBusy: Bool { if case .failed(let error) = self { error.isBusy } else { false } }
 }
 
 extension PairingError: CustomStringConvertible {

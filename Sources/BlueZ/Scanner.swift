@@ -69,8 +69,9 @@ public struct Recovery: Sendable, Equatable {
   /// When the last scan was paused that was long enough for all peripherals to be received; at first any.
   private var lastFullScan: Moment?
   private let fullScan: Duration
-  /// The peripherals that were gone when they were to be connected to.
-  var gone: Set<PeripheralID> = []
+  /// The last peripherals that were gone when they were to be connected to. One with private addresses has ever new ids.
+  private var gone: [PeripheralID] = []
+  private static let mostGone = 100
   /// Scanning is resumed briefly although connects are waiting.
   private(set) var isBriefScan = false
 
@@ -255,6 +256,22 @@ public struct Recovery: Sendable, Equatable {
   }
 
   private func clearPauses() { (pausedSince, startedAt, lastFullScan) = (nil, nil, nil) }
+
+  /// The peripheral was gone when it was to be connected to, after discovery had stopped.
+  func noteGone(_ id: PeripheralID) {
+    gone.append(id)
+    if gone.count > Self.mostGone { gone.removeFirst() }
+  }
+
+  /// Whether the peripheral was gone at the last attempt: the next one begins like any other.
+  func takeGone(_ id: PeripheralID) -> Bool {
+    guard let index = gone.firstIndex(of: id) else { return false }
+    gone.remove(at: index)
+    return true
+  }
+
+  /// bluetoothd has ended: its ids are no longer valid.
+  func forgetGone() { gone = [] }
 
   func beginBriefScan() { isBriefScan = true }
   func endBriefScan(at now: Moment = .now) {

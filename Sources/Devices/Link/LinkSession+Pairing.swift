@@ -64,7 +64,8 @@ extension LinkSession {
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
-        peripheral, passkey: pairingRequest.passkey ?? device.settings.passkey, while: isWanted,
+        peripheral, passkey: pairingRequest.passkey ?? device.settings.passkey,
+        endsLinks: pairingRequest.isRequested, while: isWanted,
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       if central.ownBonds.contains(peripheral) {

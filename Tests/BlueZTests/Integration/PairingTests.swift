@@ -16,11 +16,12 @@ import Testing
 
   /// Why pairing fails; nil: it succeeds.
   private func pair(
-    _ central: CentralUnderTest, _ id: PeripheralID, passkey: Int? = nil,
+    _ central: CentralUnderTest, _ id: PeripheralID, passkey: Int? = nil, endsLinks: Bool = true,
     passkeyRequested: @escaping @LoopActor () -> Void = {}
   ) async -> PairingError? {
     do throws(PairingError) {
-      try await central.central.pair(id, passkey: passkey, passkeyRequested: passkeyRequested)
+      try await central.central.pair(
+        id, passkey: passkey, endsLinks: endsLinks, passkeyRequested: passkeyRequested)
       return nil
     } catch {
       return error
@@ -139,19 +140,22 @@ import Testing
     }
     #expect(await pair(faults.tested, Recorded.id) == .timedOut)
     #expect(faults.fake.count("CancelPairing") == 0)
-    // The answer crosses the end of the link.
+    // The end of the link fails Pair, and the bond is there.
     let calls = Record<DBusCall>()
     await faults.fake.answer("Pair") { fake, call in
       calls.append(call)
-      fake.signal(Recorded.device(["Connected": .boolean(true)]))
+      fake.signal(Recorded.device(["Connected": .boolean(true), "Paired": .boolean(true)]))
     }
     await faults.fake.answer("Disconnect") { fake, call in
-      for pair in calls.elements { fake.reply(pair) }
+      for pair in calls.elements {
+        fake.refuse(pair, "org.bluez.Error.AuthenticationCanceled", "Authentication Canceled")
+      }
       fake.reply(call)
       fake.signal(Recorded.device(["Connected": .boolean(false)]))
     }
     #expect(await pair(faults.tested, Recorded.id) == nil)
     #expect(faults.fake.count("CancelPairing") == 0)
+    #expect(await faults.central.ownBonds.contains(Recorded.id))
     try await faults.tested.end()
   }
 
@@ -168,6 +172,24 @@ import Testing
     #expect(
       faults.fake.calls.elements.filter { ["Disconnect", "Pair"].contains($0) }
         == ["Pair", "Disconnect", "Pair"])
+    try await faults.tested.end()
+  }
+
+  /// It may be pairing, and D-Bus does not tell. Nobody has requested this pairing.
+  @Test(arguments: [true, false])
+  func aLinkOfAnotherProgramHasItsTime(isInTime: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok, "Pair": FakeBlueZ.ok,
+    ]) {
+      if !isInTime { $0.pair = .zero }
+    }
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(true)]))
+    #expect(await faults.central.wait(patience) { $0.isConnected(Recorded.id) })
+    let busy = PairingError.failed(.busy("another program is connected to it"))
+    #expect(await pair(faults.tested, Recorded.id, endsLinks: false) == (isInTime ? busy : nil))
+    #expect(
+      faults.fake.calls.elements.filter { ["Disconnect", "Pair"].contains($0) }
+        == (isInTime ? [] : ["Disconnect", "Pair"]))
     try await faults.tested.end()
   }
 

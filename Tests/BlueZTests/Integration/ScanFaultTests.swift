@@ -353,6 +353,27 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// As just after a reset of the adapter.
+  @Test func aPeripheralThatWasGoneBeforeIsConnectedWithoutAScan() async throws {
+    let faults = try await Faults()
+    await faults.fake.signal(Recorded.removed(Recorded.device, "org.bluez.Device1"))
+    #expect(await faults.central.wait(patience) { $0.peripherals.isEmpty })
+    await #expect(throws: CentralError.gone) { try await faults.connect() }
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.signal(Recorded.deviceAdded)
+    #expect(await faults.central.wait(patience) { !$0.peripherals.isEmpty })
+    _ = try await faults.connect()
+    let calls = faults.fake.calls.elements.filter { ["StopDiscovery", "Connect"].contains($0) }
+    #expect(calls == ["StopDiscovery", "Connect"])
+    // What was gone is of no use to the next bluetoothd.
+    await faults.central.scanner.noteGone(Recorded.id)
+    try await faults.fake.leave()
+    #expect(await faults.central.wait(patience) { $0.peripherals.isEmpty })
+    #expect(await !faults.central.scanner.takeGone(Recorded.id))
+    try await faults.tested.end()
+  }
+
   /// As of an adapter without LE, which a reset does not change.
   @Test func refusedFilterIsAProblemWithoutAReset() async throws {
     let asked = Record<Bool>()

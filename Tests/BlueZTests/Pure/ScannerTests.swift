@@ -23,6 +23,15 @@ import Testing
     #expect(scanner.isIdle)
   }
 
+  /// A peripheral may have another address, and so another id, every few minutes.
+  @Test func theLastPeripheralsThatWereGoneAreKept() {
+    let ids = (0...100).map { PeripheralID(path: "/\($0)") }
+    for id in ids { scanner.noteGone(id) }
+    #expect(!scanner.takeGone(ids[0]))
+    #expect(scanner.takeGone(ids[1]) && scanner.takeGone(ids[100]))
+    #expect(!scanner.takeGone(ids[100]))
+  }
+
   /// Nothing may be there, or what is there has no signal strength.
   @Test func silenceIsCheckedLessOftenAndInBothWays() {
     #expect(scanner.longestSilence == .seconds(30) && scanner.takeFilter().strength)
