@@ -77,4 +77,11 @@ package struct Limits: Sendable {
   var lockRetry = Duration.seconds(1)
   /// The delays between attempts to connect to the bus.
   var busBackOff = BackOff(first: .milliseconds(500), longest: .seconds(10))
+
+  /// How long a connect takes at most that has its turn at once, with the end of a link before it and of its own.
+  package var longestConnect: Duration {
+    [
+      disconnect, briefScan, scanStop, connect, treeUpdate, local, resolve, local, disconnect, treeUpdate,
+    ].reduce(.zero, +)
+  }
 }

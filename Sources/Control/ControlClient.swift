@@ -10,8 +10,8 @@ import Sockets
 
   private let socket: LineSocket
   private var waiter: Waiter<[UInt8]>?
-  /// The gateway's process; 0: it is not known.
-  package let process: UInt32
+  /// The gateway's process; nil: it is not visible from here, as from another container.
+  package let process: UInt32?
   /// Whether the gateway has sent anything: it serves this client.
   package private(set) var isServed = false
   /// Called with each line that is not the answer to a request.
@@ -21,7 +21,7 @@ import Sockets
 
   /// - Parameter descriptor: a connected socket, owned from now on.
   package init(_ descriptor: Int32) {
-    process = UnixSocket.peer(of: descriptor)?.process ?? 0
+    process = UnixSocket.peer(of: descriptor)?.process
     socket = LineSocket(descriptor, longestLine: Self.longestAnswer)
     socket.onLine = { [weak self] line in
       guard let self else { return }

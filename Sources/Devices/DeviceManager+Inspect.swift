@@ -59,13 +59,15 @@ package struct Inspection: Sendable {
 
 extension DeviceManager {
   /// How long to look for a peripheral that is not in range.
-  private static let searchTimeout = Duration.seconds(10)
+  private nonisolated static let searchTimeout = Duration.seconds(10)
   /// The maximum number of inspections at a time: each connects.
   private static let mostInspections = 4
   /// The maximum number of values read in an inspection: a micro:bit with all services has about 50.
   private static let mostReads = 200
   /// The time limit for reading the values.
-  private static let readingTimeout = Duration.seconds(60)
+  private nonisolated static let readingTimeout = Duration.seconds(60)
+  /// How long an inspection takes at most that waits for no other connect: by then it has a result, or says what hangs.
+  package nonisolated static let inspectionLimit = searchTimeout + Limits().longestConnect + readingTimeout
 
   /// The address that a request names.
   package func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {

@@ -31,13 +31,15 @@ package enum UnixSocket {
     return failure
   }
 
-  /// The process at the other end of a connection, and its user; nil: they are not known.
-  package static func peer(of descriptor: Int32) -> (process: UInt32, user: uid_t)? {
+  /// The process at the other end of a connection, if it is visible from here, and its user; nil: they are not known.
+  package static func peer(of descriptor: Int32) -> (process: UInt32?, user: uid_t)? {
     // struct ucred: pid, uid, gid.
     var credentials: [UInt32] = [0, 0, 0]
     var length = socklen_t(credentials.count * MemoryLayout<UInt32>.size)
     let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
-    return result == 0 ? (credentials[0], credentials[1]) : nil
+    guard result == 0 else { return nil }
+    // The kernel says 0 of a process in another PID namespace.
+    return (credentials[0] == 0 ? nil : credentials[0], credentials[1])
   }
 
   private static func open() -> Int32 {

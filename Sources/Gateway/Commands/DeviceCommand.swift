@@ -1,4 +1,5 @@
 import Configuration
+import Devices
 import EventLoop
 import GATT
 import Glibc
@@ -21,7 +22,8 @@ import JSON
     if let access = try GatewayAccess.open(values) {
       defer { access.close() }
       let target = try await access.find(name, orInRange: true)
-      data = try await access.request("device/inspect", target.selector, within: .seconds(120))
+      data = try await access.request(
+        "device/inspect", target.selector, within: DeviceManager.inspectionLimit)
     } else {
       data = try await LocalEngine.inspect(name, values[.config], values.patience)
     }

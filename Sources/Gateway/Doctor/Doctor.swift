@@ -20,7 +20,8 @@ import JSON
   private static let limit = Duration.seconds(10)
   private static let brokerLimit = Duration.seconds(30)
   private static let scanLimit = Duration.seconds(30)
-  private static let inspectionLimit = Duration.seconds(60)
+  /// Until an adapter is on.
+  private static let startLimit = Duration.seconds(60)
   /// Devices that are connected to; the others are not checked.
   private static let mostInspections = 8
 
@@ -240,12 +241,12 @@ import JSON
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ stored: StoredGateway) async {
     let engine: LocalEngine
     do throws(CommandFailure) {
-      engine = try await .forInspections(stored, timeout: Self.inspectionLimit, interruption)
+      engine = try await .forInspections(stored, timeout: Self.startLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }
     for candidate in candidates.prefix(Self.mostInspections) {
-      let findings = await within(Self.inspectionLimit, .device) {
+      let findings = await within(DeviceManager.inspectionLimit, .device) {
         await DeviceCheck.inspect(candidate, by: engine)
       }
       report(findings ?? [])

@@ -32,8 +32,8 @@ enum GatewayCheck {
   /// Whether config.json has changed since the running gateway read it. Blocks while it reads the file.
   /// - Parameters:
   ///   - health: the response to the request `health`.
-  ///   - process: the gateway's.
-  static func changedConfiguration(_ health: JSONValue, process: UInt32) -> Finding? {
+  ///   - process: the gateway's; nil: it is not visible from here.
+  static func changedConfiguration(_ health: JSONValue, process: UInt32?) -> Finding? {
     guard let file = health["configuration"]?["file"]?.text,
       let bytes = try? FileProblem.read(file),
       ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
@@ -44,7 +44,8 @@ enum GatewayCheck {
       remedy: (isValid
         ? "" : "correct its mistakes first (microbit-gateway check --config \(file.shellWord)); then: ")
         + (file == ConfigurationFile.service
-          ? "sudo systemctl reload microbit-gateway" : "kill -HUP \(process)"))
+          ? "sudo systemctl reload microbit-gateway"
+          : process.map { "kill -HUP \($0)" } ?? "restart the gateway"))
   }
 
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {

@@ -201,7 +201,21 @@ struct DeviceCheckTests {
     #expect(found.first?.text.contains("no entry of the configuration matches") == true)
   }
 
+  @Test func aPeripheralThatHangsIsInspectedToTheEnd() {
+    let limits = Limits()
+    #expect(DeviceManager.inspectionLimit > limits.connect + limits.resolve + limits.scanStop)
+  }
+
   // MARK: A running gateway
+
+  /// `kill -HUP 0` would end the user's own session.
+  @Test(arguments: [("kill -HUP 77", 77), ("restart the gateway", nil)] as [(String, UInt32?)])
+  func changedConfigurationIsReloadedByTheProcess(remedy: String, process: UInt32?) throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write("{}", to: "config.json")
+    let health: JSONValue = ["configuration": ["file": .string(file), "digest": "another"]]
+    #expect(GatewayCheck.changedConfiguration(health, process: process)?.remedy == remedy)
+  }
 
   @Test func gatewayFindingReplacesDeviceState() {
     let pairing = Finding.fault(.device, "kitchen: no readings: it probably requires pairing", remedy: "pair")
