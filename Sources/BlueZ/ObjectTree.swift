@@ -248,6 +248,7 @@ struct ObjectTree: Sendable {
       let (wasConnected, wasInputDevice) = (device.isConnected, device.isInputDevice)
       var peripheral = device.peripheral
       if let address = Self.address(of: properties) { peripheral.address = address }
+      if let type = properties["AddressType"]?.text { peripheral.hasPublicAddress = type == "public" }
       if let name = properties["Name"]?.text { peripheral.name = name }
       if let rssi = properties["RSSI"]?.integer {
         peripheral.rssi = rssi == Self.unknownStrength ? -127 : rssi

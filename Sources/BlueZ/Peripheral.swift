@@ -12,6 +12,8 @@ public struct Peripheral: Sendable, Equatable {
   public let id: PeripheralID
   /// That of ``id``; of a peripheral with private addresses the identity address, once bluetoothd has a bond with it.
   public package(set) var address: BluetoothAddress
+  /// Whether the address that bluetoothd tells is a public one, which never changes.
+  public internal(set) var hasPublicAddress = false
   /// The advertised name: untrusted text of any content and length; nil if none was received.
   public internal(set) var name: String?
   /// Signal strength in dBm of the last advertisement; nil while none is received.

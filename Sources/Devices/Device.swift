@@ -127,6 +127,10 @@ import Log
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
     session.seen(seen, by: adapter)
+    // Nothing is kept of strangers that are not used.
+    if seen.hasPublicAddress, !record.hasPublicAddress, !hasNoStoredID {
+      context.store.change(address) { $0.hasPublicAddress = true }
+    }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
     report(.description)

@@ -5,7 +5,9 @@ import Log
 extension DeviceManager {
   /// The days out of range after which a device that nobody has configured is removed. Peripherals that get a new address every
   /// few minutes would soon have all places; others are away over holidays or a winter.
-  private func mostDaysUnseen(_ address: BluetoothAddress) -> Int { address.mayBePrivate ? 30 : 365 }
+  private func mostDaysUnseen(_ address: BluetoothAddress) -> Int {
+    address.mayBePrivate && store.records[address]?.hasPublicAddress != true ? 30 : 365
+  }
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
   /// that was not seen for the longest time.

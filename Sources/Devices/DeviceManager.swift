@@ -197,11 +197,14 @@ import Store
 
   // MARK: The centrals' events
 
-  private func handle(_ event: CentralEvent, of adapter: Int) {
+  func handle(_ event: CentralEvent, of adapter: Int) {
     switch event {
     case .state(let state):
       adapterChanged(adapter, to: state)
-    case .recovery: engineChanged()
+    case .recovery:
+      // While the adapter cannot scan, nothing tells how often devices send.
+      for device in registry.all { (device.session as? HeardSession)?.interrupt() }
+      engineChanged()
     case .seen(let seen):
       let peripheral = known(seen)
       for scan in scans { scan.add(peripheral) }

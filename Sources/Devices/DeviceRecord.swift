@@ -8,6 +8,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package let address: BluetoothAddress
   /// The identity address of a peripheral whose ``address`` is a private one; nil: bluetoothd has not told another one.
   package var identity: BluetoothAddress?
+  /// Whether bluetoothd has told that its address, or ``identity``, is a public one.
+  var hasPublicAddress = false
   /// The id whose topics the device had last: to be given back to it, or to clear them.
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
@@ -59,6 +61,9 @@ package struct DeviceRecord: Sendable, Equatable {
   /// When a device whose silence does not make it offline was heard last. Renewed with each event, otherwise at most every 10 s,
   /// and stored at most every 600 s.
   package internal(set) var lastHeard: Timestamp?
+  /// Whether the device has said that it sends only when something happens; nil: it says nothing of that, or an earlier version
+  /// has not stored it.
+  var isTriggerOnly: Bool?
   /// How long it is online after it was heard, in s, as its ``Rhythm`` says; nil: not known yet. Stored within 600 s.
   package internal(set) var learnedLimit: Int?
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
@@ -149,6 +154,7 @@ extension DeviceRecord {
   /// The members of the stored object. What was advertised, or given by a sender, is not validated.
   private static let keys: [ConfigurationKey<DeviceRecord>] = [
     ConfigurationKey("identity", \.identity, .optional(.address)),
+    ConfigurationKey("public_address", \.hasPublicAddress, .bool),
     ConfigurationKey("id", \.id, .optional(.deviceID)),
     ConfigurationKey("name", \.name, .optional(.anyText)),
     ConfigurationKey("matched_name", \.matchedName, .optional(.anyText)),
@@ -178,6 +184,7 @@ extension DeviceRecord {
     ConfigurationKey(
       "last_heard", \.lastHeard,
       .optional(.stored({ $0.text.flatMap { Timestamp($0) } }) { .string($0.description) })),
+    ConfigurationKey("trigger_only", \.isTriggerOnly, .optional(.bool)),
     ConfigurationKey("learned_limit", \.learnedLimit, .optional(.integer(60...86_400))),
     ConfigurationKey("last_seen", \.lastSeen, .optional(.integer(Timestamp.days))),
   ]

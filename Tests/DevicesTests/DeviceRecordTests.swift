@@ -48,7 +48,8 @@ import Testing
     let empty = DeviceRecord(address: address)
     #expect(String(decoding: empty.bytes, as: UTF8.self) == "{}")
     #expect(DeviceRecord(address: address, bytes: empty.bytes) == empty)
-    let record = try full()
+    var record = try full()
+    (record.hasPublicAddress, record.isTriggerOnly) = (true, false)
     #expect(DeviceRecord(address: address, bytes: record.bytes) == record)
   }
 

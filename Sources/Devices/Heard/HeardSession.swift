@@ -11,8 +11,6 @@ import Log
   private var reports: [Int: AdvertisedData.Reports] = [:]
   /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
   private var signal: Double?
-  /// Whether the device sends only when something happens, and is silent until then, as it says itself.
-  private var isTriggerOnly: Bool
   /// Why nothing can be read of what the device sends; nil since something could.
   private var unreadable: BTHome.Obstacle?
   /// When a value could be read last, or ``unreadable`` became another obstacle.
@@ -29,8 +27,6 @@ import Log
     sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
       (all[index], device.channels.filter { $0.property.source == all[index] })
     }
-    // Of others only an `offline_after` may have said so, which may be another one by now.
-    isTriggerOnly = device.description.profile.usesBTHome && device.record.lastHeard != nil
     objects = ObjectReader(counter: device.record.counter)
     super.init(of: device, adapters)
   }
@@ -71,6 +67,12 @@ import Log
   }
 
   // MARK: Presence
+
+  /// Whether the device sends only when something happens, and is silent until then, as it says itself. A record of version 1.0
+  /// has only the time for which there was no limit, perhaps by an `offline_after`.
+  private var isTriggerOnly: Bool {
+    device.description.profile.usesBTHome && device.record.isTriggerOnly ?? (device.record.lastHeard != nil)
+  }
 
   override var offlineAfter: Profile.OfflineAfter? {
     device.settings.offlineAfter ?? (isTriggerOnly ? .never : super.offlineAfter)
@@ -161,7 +163,9 @@ import Log
 
   private func packetID(in frame: [UInt8], of source: Property.Source) -> UInt8? {
     guard source.data == .service(BTHome.service), let frame = try? BTHome.Frame(frame) else { return nil }
-    isTriggerOnly = frame.isTriggerOnly
+    if device.record.isTriggerOnly != frame.isTriggerOnly {
+      context.store.change(device.address) { $0.isTriggerOnly = frame.isTriggerOnly }
+    }
     return frame.packetID
   }
 

@@ -53,7 +53,7 @@ import GATT
     context.store.change(device.address) { $0.learnedLimit = learned }
   }
 
-  /// An adapter or a receiver is off or gone.
+  /// An adapter or a receiver is off or gone, or cannot scan.
   final func interrupt() { rhythm.interrupt() }
 
   override func adapterChanged(_ adapter: Int, isOn: Bool) {

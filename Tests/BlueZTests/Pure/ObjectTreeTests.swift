@@ -44,6 +44,14 @@ import Testing
     #expect(tree.peripheral(at: device)?.lastAdvertisement == 3)
   }
 
+  @Test(arguments: ["public", "random"])
+  func theTypeOfTheAddressIsTold(type: String) {
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    #expect(tree.peripheral(at: device)?.hasPublicAddress == false)
+    _ = tree.apply(Recorded.device(["AddressType": .string(type)]))
+    #expect(tree.peripheral(at: device)?.hasPublicAddress == (type == "public"))
+  }
+
   /// A controller that cannot tell the strength gives 127 (Core Specification Vol 4, Part E, 7.7.65.2).
   @Test func anUnknownSignalStrengthIsTheWeakest() {
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])

@@ -1,9 +1,11 @@
 import Configuration
+import EventLoop
 import GATT
 import Log
 import TestSupport
 import Testing
 
+@testable import BlueZ
 @testable import Devices
 
 /// Devices that nobody has configured do not stay for good, and leave their places to those that are.
@@ -51,6 +53,38 @@ import Testing
     await tested.engine.expireDevices(today: 131)
     #expect(await tested.engine.deviceCount == 0)
     await tested.end()
+  }
+
+  /// The first bit of a public address may be 0, too.
+  @Test func aPublicAddressIsKeptForAYear() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var record = Self.record(Self.passing)
+    record.hasPublicAddress = true
+    await Engine.store(record, in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    for day in 101...465 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.deviceCount == 1)
+    await tested.engine.expireDevices(today: 466)
+    #expect(await tested.engine.deviceCount == 0)
+    await tested.end()
+  }
+
+  @Test func aPublicAddressIsNotedOfADeviceThatIsUsed() async throws {
+    let tested = try await Engine()
+    try await tested.frontEnd.availability(true)
+    #expect(try await Self.notesPublicAddress(tested) == [false, true])
+    await tested.end()
+  }
+
+  /// Whether the address is noted as public, before and after bluetoothd says so.
+  @LoopActor private static func notesPublicAddress(_ tested: Engine) throws -> [Bool] {
+    let device = try #require(tested.engine.registry.byAddress[Engine.address])
+    var seen = try #require(tested.engine.context.centrals[0].peripheral(at: Engine.address))
+    let before = device.record.hasPublicAddress
+    seen.hasPublicAddress = true
+    device.found(seen, by: 0)
+    return [before, device.record.hasPublicAddress]
   }
 
   /// The gateway runs over the holidays.

@@ -198,15 +198,21 @@ import Testing
     }
   }
 
-  @Test func anOutageOfTheAdapterIsNoSilenceOfTheDevice() async throws {
+  @Test(arguments: [true, false])
+  func anOutageOfTheAdapterIsNoSilenceOfTheDevice(isGone: Bool) async throws {
     let tested = try await Engine(try Self.configuration(), isInRange: false) {
       $0.described = [Self.beacon(Self.named, Self.frame(17))]
     }
     try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
     await tested.vanish(1)
     await Self.hear(tested, every: .seconds(30))
-    await tested.plug(0, false)
-    try await eventually("the adapter is gone") { await !tested.engine.isOn }
+    if isGone {
+      await tested.plug(0, false)
+      try await eventually("the adapter is gone") { await !tested.engine.isOn }
+    } else {
+      // It cannot scan.
+      await tested.engine.handle(.recovery, of: 0)
+    }
     await Self.hear(tested, 2, every: .seconds(30), after: .seconds(7200))
     #expect(await Self.limit(tested) == .seconds(90))
     await tested.end()

@@ -71,6 +71,23 @@ import Testing
     await tested.end()
   }
 
+  /// What it has said holds after a restart, and an `offline_after` no longer that was in its entry before.
+  @Test(arguments: [true, false])
+  func onlyItsWordMakesItSilentForGood(isTriggerOnly: Bool) async throws {
+    let folder = try TemporaryFolder(), path = folder.path + "/state.db"
+    var configuration = Self.configuration()
+    configuration.devices[0].options.offlineAfter = .never
+    let first = try await Engine(configuration, state: path) {
+      $0.described = [Self.sensor(isTriggerOnly ? "44" + "1a01" : "40" + "02ca09")]
+    }
+    try await first.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
+    await first.end()
+    #expect(try Engine.stored(in: path).contains { $0.address == Self.address && $0.lastHeard != nil })
+    let next = try await Engine(Self.configuration(), state: path)
+    #expect(await next.engine.device(Self.id)?.isOnline == isTriggerOnly)
+    await next.end()
+  }
+
   @Test func anUnknownObjectIsNamed() async throws {
     let tested = try await Engine(Self.configuration()) {
       $0.described = [Self.sensor("40" + "0161" + "ee00")]
