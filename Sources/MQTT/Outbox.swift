@@ -51,7 +51,8 @@ struct Outbox {
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
   private var sizeLimit = SizeLimit()
-  /// The largest packet with QoS 0 that was sent on this connection: whether it has arrived is not known.
+  /// The largest state that was sent with QoS 0 on this connection: whether it has arrived is not known. A message is not sent
+  /// again, so that it ends no other connection.
   private var largestUnconfirmed: (topic: TopicName, bytes: Int)?
   /// The broker whose limit that is, by its place among several.
   private var broker = 0
@@ -201,10 +202,14 @@ struct Outbox {
     return sizeLimit.forbids(bytes) ? .endsConnection(bytes: bytes) : nil
   }
 
-  /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet.
+  /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet, here always the one
+  /// with QoS 1: a limit that was found with QoS 1 holds for the same message with QoS 0.
   private func countedBytes(of packet: Packet) -> Int {
+    guard !hasProperties else { return packet.message.payload.count }
+    var packet = packet
+    packet.message.qos = .atLeastOnce
     // Without the length of the properties.
-    hasProperties ? packet.message.payload.count : packet.size - 1
+    return packet.size - 1
   }
 
   /// Where the next packet is.
@@ -233,7 +238,7 @@ struct Outbox {
   mutating func sent(_ packet: Packet, as identifier: Int32) {
     if packet.message.qos == .atMostOnce {
       let bytes = countedBytes(of: packet)
-      if packet.source.isQueued, bytes > largestUnconfirmed?.bytes ?? 0 {
+      if case .state = packet.source, bytes > largestUnconfirmed?.bytes ?? 0 {
         largestUnconfirmed = (packet.source.topic, bytes)
       }
       complete(packet.source)
@@ -278,6 +283,7 @@ struct Outbox {
   /// The message, which is not queued, can be sent to no broker, or to none that accepts it.
   mutating func reject(_ source: Source) {
     rejected += 1
+    sizeLimit.rejected(source.topic)
     let count = messages.outcomes.completed.count
     complete(source)
     messages.outcomes.rejected += messages.outcomes.completed.count - count
