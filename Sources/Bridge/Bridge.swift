@@ -32,12 +32,9 @@ import Store
   /// Why the page is not served, though it should be.
   package var pageFinding: Finding?
   let caution: Caution
-  private(set) var refusals = Refusals()
-  /// Until what the broker has refused is published again: a quota may be exceeded for a moment, and an access control list is
-  /// corrected without an end of the connection.
+  var refusals = Refusals()
+  /// Until what the broker has refused is published again.
   private var refusalTimer: LoopTimer?
-  /// Shorter only in tests.
-  var refusalDelays = BackOff(first: .seconds(30), longest: Refusals.lasting - .seconds(60), spread: 0)
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -165,7 +162,6 @@ import Store
       refusals.connected()
       // Everything is published on a new connection.
       refusalTimer?.cancel()
-      refusalDelays.reset()
       report.connected()
       ownership.handle { $0.connected() }
     case .disconnected(let error):
@@ -181,23 +177,28 @@ import Store
     case .connectFailed(let error): report.failed(error)
     case .subscriptionRefused(let filter, let reason):
       if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
-    case .publicationRefused(let topic, let reason, let returned):
-      if let returned { spool.refused(returned) }
-      // Whoever sends a request chooses the topic of the response.
-      guard context.isOwn(topic.string) else { break }
-      if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
-      context.discovery?.refused(topic, reason)
-      publishRefusedLater()
+    case .publicationRefused(let topic, let reason, let fate): refused(topic, reason, fate)
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
     case .message(let message): caution.handle(message) { receive(message) }
     }
   }
 
+  private func refused(_ topic: TopicName, _ reason: MQTTRefusal, _ fate: RefusedMessage) {
+    // Whoever sends a request chooses the topic of the response.
+    if context.isOwn(topic.string), refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
+    switch fate {
+    case .returned(let message): spool.refused(message)
+    // Whatever the topic: it may be of an earlier prefix of Home Assistant.
+    case .kept: publishRefusedLater()
+    case .dropped: if context.discovery?.refused(topic, reason) == true { publishRefusedLater() }
+    }
+  }
+
   /// Publishes all that is refused until then again.
   private func publishRefusedLater() {
     guard refusalTimer?.isPending != true else { return }
-    refusalTimer = loop.timer(after: refusalDelays.next()) { [weak self] in
+    refusalTimer = loop.timer(after: refusals.delay(at: .now)) { [weak self] in
       self?.context.mqtt.publishRefusedStateAgain()
       self?.context.discovery?.publishRefusedAgain()
     }

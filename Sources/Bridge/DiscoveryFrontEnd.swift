@@ -7,8 +7,9 @@ import MQTT
   /// The gateway may publish from now on, on this connection.
   func admitted()
   func disconnected()
-  /// The broker has refused a message.
-  func refused(_ topic: TopicName, _ reason: MQTTRefusal)
+  /// The broker has refused a message, which was dropped.
+  /// - Returns: whether ``publishRefusedAgain()`` publishes what it said.
+  func refused(_ topic: TopicName, _ reason: MQTTRefusal) -> Bool
   /// Documents that were refused may be taken now.
   func publishRefusedAgain()
   /// A message on none of the bridge's topics.

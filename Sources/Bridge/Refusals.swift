@@ -20,6 +20,11 @@ struct Refusals {
   private var tooLarge: Rejection?
   private var rejected: Rejection?
   private var subscription: (filter: TopicFilter, reason: MQTTRefusal)?
+  /// Until what the broker has refused is sent again: a quota may be exceeded for a moment, and an access control list is corrected
+  /// without an end of the connection. Shorter only in tests.
+  var delays = BackOff(first: .seconds(30), longest: Refusals.lasting - .seconds(60), spread: 0)
+  /// When the last of these delays ends.
+  private var repetition: Moment?
 
   /// - Returns: whether there is a finding that was not there before.
   mutating func publicationRefused(_ topic: TopicName, _ reason: MQTTRefusal, at now: Moment) -> Bool {
@@ -35,8 +40,21 @@ struct Refusals {
     subscription = (filter, reason)
   }
 
+  /// The broker has refused something that may be sent again.
+  /// - Returns: when to send it.
+  mutating func delay(at now: Moment) -> Duration {
+    // What was sent again was taken.
+    if let repetition, repetition.duration(to: now) > Self.lasting { delays.reset() }
+    let delay = delays.next()
+    repetition = now + delay
+    return delay
+  }
+
   /// The subscriptions are made, and all state is published again.
-  mutating func connected() { self = Refusals() }
+  mutating func connected() {
+    delays.reset()
+    self = Refusals(delays: delays)
+  }
 
   /// - Parameters:
   ///   - isDeaf: whether messages that the gateway sends to itself do not come back.

@@ -26,8 +26,7 @@ import Store
 
   private let section: StateSection
   private var commands: [BluetoothAddress: [Entry]] = [:]
-  /// The topics and digests of commands that were rejected: the copies that the broker sends on later connections are not
-  /// answered again.
+  /// The topics and digests of commands that were rejected: copies that the broker, or a bridge, sends later are not answered again.
   private var rejected: [BluetoothAddress: [String: Int]] = [:]
 
   init(_ section: StateSection) {
@@ -57,9 +56,11 @@ import Store
       return .ignore
     }
     // A property that cannot be set: the command is refused like any other.
-    guard let property, property.isWritable else { return isNew ? .execute : .ignore }
+    guard let property, property.isWritable else {
+      return isNew && noteRejected(message, for: address, isNew: isNew) ? .execute : .ignore
+    }
     if !isMQTT5 || property.kind == .event {
-      guard noteRejected(message, for: address) || isNew else { return .ignore }
+      guard noteRejected(message, for: address, isNew: isNew) else { return .ignore }
       return .reject(
         reason: isMQTT5
           ? "a retained command for an event, or a value of a program, is not carried out"
@@ -71,11 +72,15 @@ import Store
     return .execute
   }
 
-  /// - Returns: whether it was not noted yet.
-  private mutating func noteRejected(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
+  /// - Returns: whether it was not noted yet: copies are not answered again, also those that a bridge publishes again. Beyond the
+  ///   capacity: whether it looks new.
+  private mutating func noteRejected(
+    _ message: MQTTReceived, for address: BluetoothAddress, isNew: Bool
+  ) -> Bool {
     let (topic, digest) = (message.topic.string, Self.digest(message.payload))
     let known = rejected[address, default: [:]]
-    guard known[topic] != digest, known[topic] != nil || known.count < Self.capacity else { return false }
+    guard known[topic] != digest else { return false }
+    guard known[topic] != nil || known.count < Self.capacity else { return isNew }
     rejected[address, default: [:]][topic] = digest
     return true
   }

@@ -36,12 +36,17 @@ struct AnnouncementQueue {
     if known.insert(announcement).inserted { waiting.insert(announcement, at: 0) }
   }
 
-  /// Documents only say what holds now, and remove nothing.
-  mutating func removeNothing() {
-    let removals = known.filter { if case .document(_, .remove) = $0 { true } else { false } }
-    known.subtract(removals)
-    waiting.removeAll(where: removals.contains)
-    for case .document(let subject, _) in removals { append(.document(subject, .plain)) }
+  /// Takes out what matches; its documents only say what holds now, and remove nothing.
+  mutating func cancel(where isCancelled: (Announcement) -> Bool) {
+    let all = waiting
+    (waiting, known) = ([], [])
+    for announcement in all {
+      if !isCancelled(announcement) {
+        append(announcement)
+      } else if case .document(let subject, _) = announcement {
+        append(.document(subject, .plain))
+      }
+    }
   }
 
   /// Takes out the first `count`.
@@ -109,10 +114,11 @@ struct AnnouncementQueue {
     for announcement in due { append(announcement) }
   }
 
-  /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
+  /// Home Assistant restarts or the connection has ended: what follows, and what is to be removed, comes with the next announcement of
+  /// everything.
   func cancelFollowUps(where isCancelled: (Announcement) -> Bool) {
     followUps.removeAll(where: isCancelled)
-    change { $0.removeNothing() }
+    change { $0.cancel(where: isCancelled) }
     if followUps.isEmpty { followUp?.cancel() }
   }
 }

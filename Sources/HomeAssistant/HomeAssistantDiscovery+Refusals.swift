@@ -1,9 +1,13 @@
 import MQTT
 
 extension HomeAssistantDiscovery {
-  package func refused(_ topic: TopicName, _ reason: MQTTRefusal) {
-    guard !reason.isOfSize, let subject = discovery?.subject(of: topic.string) else { return }
+  package func refused(_ topic: TopicName, _ reason: MQTTRefusal) -> Bool {
+    guard !reason.isOfSize, let subject = discovery?.subject(of: topic.string), published[subject] != nil
+    else { return false }
     published[subject]?.refused()
+    // What the document was to remove is still there. What is another gateway's by now stays unrecorded.
+    if store[subject] != nil { store[subject] = published[subject]?.announced }
+    return true
   }
 
   package func publishRefusedAgain() {

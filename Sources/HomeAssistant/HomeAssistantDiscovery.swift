@@ -292,6 +292,7 @@ import Store
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
     let isNew = last.publish(hasher.finalize(), at: .now, here)
+    if isNew { last.announced = document.announced }
     published[subject] = last
     if isNew {
       discardRemoval(document.topic.string)
@@ -307,7 +308,7 @@ import Store
   }
 
   /// What to record of `document`. What was announced only to be removed is removed by a later one, as are entities whose keys
-  /// others have by now.
+  /// others have by now, and what a document was to remove that the broker has refused.
   private func announced(
     by document: DiscoveryDocument, of subject: Discovery.Subject, _ stage: Announcement.Stage
   ) -> Announced {
@@ -317,7 +318,7 @@ import Store
     case .plain, .remove:
       if !document.replaced.isEmpty {
         schedule.append(.document(subject, stage))
-      } else if stage == .remove {
+      } else if stage == .remove, published[subject]?.isRefused != true {
         return document.completed
       }
     }

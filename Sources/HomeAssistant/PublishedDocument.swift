@@ -33,6 +33,8 @@ struct PublishedDocument: Equatable, Sendable {
   private var isDue = false
   /// Whether the broker has refused the last document.
   private(set) var isRefused = false
+  /// What may exist in Home Assistant if it has not received the last document.
+  var announced: Announced?
   /// The entities that the documents so far have removed so that others can have their keys.
   private(set) var removed: Set<Announced.Component> = []
   /// How often the document was published again because another gateway had announced the device, since ``repeatedAt``

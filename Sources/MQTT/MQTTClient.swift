@@ -112,34 +112,11 @@ import Log
   /// - Parameter isUrgent: a reading or a result: sent ahead of much else that waits.
   public func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
     let lost = outbox.lost
-    outbox.append(message, isUrgent: isUrgent)
-    if outbox.lost != lost { write(outages.lost()) }
-    schedule()
-  }
-
-  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
-  /// Every value is sent while the broker keeps up; otherwise only the newest.
-  ///
-  /// - Parameter isUrgent: a value just received: sent ahead of much else that waits.
-  public func setState(
-    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
-  ) {
-    outbox.setState(topic, payload, qos: qos, isUrgent: isUrgent)
-    schedule()
-  }
-
-  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
-  public func clearState(_ topic: TopicName) {
-    outbox.clearState(topic)
-    schedule()
-  }
-
-  /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
-  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
-
-  /// Publishes again the state that the broker has refused on this connection, and what it has not let be deleted.
-  public func publishRefusedStateAgain() {
-    outbox.queueRefusedState()
+    if !outbox.append(message, isUrgent: isUrgent) {
+      write(outages.refused(message.topic, "it is larger than the queue for the broker"))
+    } else if outbox.lost != lost {
+      write(outages.lost())
+    }
     schedule()
   }
 
@@ -164,14 +141,14 @@ import Log
   /// Tells the publisher what has become of messages.
   private func reportOutcomes() {
     let outcomes = outbox.takeOutcomes()
-    for (topic, reason) in outcomes.tooLarge { refused(topic, reason) }
+    for (topic, reason) in outcomes.tooLarge { refused(topic, reason, .dropped) }
     if !outcomes.completed.isEmpty { handler?(.completed(outcomes.completed, rejected: outcomes.rejected)) }
     if !outcomes.returned.isEmpty { handler?(.undelivered(outcomes.returned)) }
   }
 
-  private func refused(_ topic: TopicName, _ reason: MQTTRefusal, returned: MQTTMessage? = nil) {
-    write(outages.refused(topic, "\(reason)", isReturned: returned != nil))
-    handler?(.publicationRefused(topic, reason, returned: returned))
+  private func refused(_ topic: TopicName, _ reason: MQTTRefusal, _ fate: RefusedMessage) {
+    write(outages.refused(topic, "\(reason)", fate))
+    handler?(.publicationRefused(topic, reason, fate))
   }
 
   /// Sends as many packets as the broker and the socket accept now.
@@ -385,8 +362,8 @@ import Log
   private func handle(_ events: MosquittoHandle.Events) {
     for (packet, reason) in events.acknowledgements {
       let refusal = reason < 0x80 ? nil : MosquittoText.refusal(ofMessage: reason)
-      guard let (topic, returned) = outbox.acknowledged(packet, refusal), let refusal else { continue }
-      refused(topic, refusal, returned: returned)
+      guard let (topic, fate) = outbox.acknowledged(packet, refusal), let refusal, let fate else { continue }
+      refused(topic, refusal, fate)
     }
     if !outbox.isInFlight { perform(link.acknowledged()) }
     for (packet, reasons) in events.subscriptions {

@@ -17,9 +17,17 @@ public enum MQTTEvent: Sendable {
   case message(MQTTReceived)
   /// The broker has refused a subscription.
   case subscriptionRefused(TopicFilter, MQTTRefusal)
-  /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only). A message with
-  /// ``MQTTMessage/Undelivered/returned`` is given back if only a quota is exceeded.
-  case publicationRefused(TopicName, MQTTRefusal, returned: MQTTMessage?)
+  /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only).
+  case publicationRefused(TopicName, MQTTRefusal, RefusedMessage)
+}
+
+/// What becomes of a message that the broker does not take.
+public enum RefusedMessage: Sendable {
+  /// Only a quota is exceeded: a message with ``MQTTMessage/Undelivered/returned`` is given back.
+  case returned(MQTTMessage)
+  /// It is a state, or the deletion of one, which ``MQTTClient/publishRefusedStateAgain()`` sends again.
+  case kept
+  case dropped
 }
 
 /// Why a broker does not take a message, or a subscription.

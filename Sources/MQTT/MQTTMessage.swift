@@ -57,7 +57,7 @@ public struct MQTTMessage: Sendable {
     /// The message is lost.
     case dropped
     /// The message is given back by ``MQTTEvent/undelivered(_:)``; if the broker refuses it, by
-    /// ``MQTTEvent/publicationRefused(_:_:returned:)``.
+    /// ``MQTTEvent/publicationRefused(_:_:_:)``.
     case returned
   }
 

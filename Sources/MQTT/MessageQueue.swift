@@ -35,13 +35,22 @@ struct MessageQueue {
 
   func first(_ lane: Outbox.Lane) -> Entry? { lanes[lane].first }
 
-  mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
+  /// - Returns: false if the message is larger than the queue: it is dropped.
+  mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) -> Bool {
     let entry = Entry(message, sequence: sequence, lane: lane)
-    // It must not displace all others, to be dropped after them.
-    guard entry.bytes <= limits.bytes else { return drop(message) }
+    // It must not displace all others, to be dropped after them, nor be given back, as it would come again.
+    guard entry.bytes <= limits.bytes else {
+      lost += 1
+      if let number = message.number {
+        outcomes.completed.append(number)
+        outcomes.rejected += 1
+      }
+      return false
+    }
     bytes += entry.bytes
     lanes[lane].append(entry)
     dropOldest()
+    return true
   }
 
   /// Must be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still

@@ -84,14 +84,14 @@ struct OutageLog {
     )
   }
 
-  mutating func refused(_ topic: TopicName, _ reason: String, isReturned: Bool = false) -> Entry {
+  mutating func refused(
+    _ topic: TopicName, _ reason: String, _ fate: RefusedMessage = .dropped
+  ) -> Entry {
     // Bounded: senders of requests choose their response topics.
     let isNew = refusedTopics.count < 100 && refusedTopics.insert(topic).inserted
-    let line =
-      isReturned
-      ? "a message to \(topic) is kept, as the broker refuses it for now: \(reason)"
-      : "a message to \(topic) was dropped: \(reason)"
-    return (isNew ? .warning : .debug, line)
+    let isDropped = if case .dropped = fate { true } else { false }
+    let what = isDropped ? "was dropped" : "is refused, and sent again later"
+    return (isNew ? .warning : .debug, "a message to \(topic) \(what): \(reason)")
   }
 
   mutating func refused(subscription filter: TopicFilter, _ reason: String) -> Entry {

@@ -51,14 +51,15 @@ struct Outbox {
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
   private var sizeLimit = SizeLimit()
-  /// The largest packet with QoS 0 that was sent on this connection: whether it has arrived is not known.
+  /// The largest state that was sent with QoS 0 on this connection: whether it has arrived is not known. A message is not sent
+  /// again, so that it ends no other connection.
   private var largestUnconfirmed: (topic: TopicName, bytes: Int)?
   /// The broker whose limit that is, by its place among several.
   private var broker = 0
   /// The oldest packet in flight, and since when it was seen to be that.
   private var oldest: (packet: Int32, since: Moment)?
 
-  /// Messages that are larger than the broker accepts, or that it rejected.
+  /// Messages that are larger than the broker accepts, or that it rejected; a payload of a state counts once.
   private(set) var rejected = 0
 
   init(limits: OutboxLimits, hasProperties: Bool = true) {
@@ -84,9 +85,14 @@ struct Outbox {
 
   /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic, but
   ///   those that the spool repeats.
-  mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) {
-    guard peer != nil || message.undelivered == .kept else { return messages.notDelivered(message) }
-    messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
+  /// - Returns: false if the message is larger than the queue: it is dropped.
+  @discardableResult
+  mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) -> Bool {
+    guard peer != nil || message.undelivered == .kept else {
+      messages.notDelivered(message)
+      return true
+    }
+    return messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
   }
 
   /// - Parameter isUrgent: a value just received: it may overtake what is not.
@@ -104,6 +110,9 @@ struct Outbox {
 
   /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
+
+  /// Removes the states whose topics begin with `prefix` and that are to be deleted.
+  mutating func releaseDeletions(under prefix: String) { states.removeDeletions(under: prefix) }
 
   /// Queues the state that the broker has refused on this connection.
   mutating func queueRefusedState() {
@@ -201,10 +210,14 @@ struct Outbox {
     return sizeLimit.forbids(bytes) ? .endsConnection(bytes: bytes) : nil
   }
 
-  /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet.
+  /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet, here always the one
+  /// with QoS 1: a limit that was found with QoS 1 holds for the same message with QoS 0.
   private func countedBytes(of packet: Packet) -> Int {
+    guard !hasProperties else { return packet.message.payload.count }
+    var packet = packet
+    packet.message.qos = .atLeastOnce
     // Without the length of the properties.
-    hasProperties ? packet.message.payload.count : packet.size - 1
+    return packet.size - 1
   }
 
   /// Where the next packet is.
@@ -233,7 +246,7 @@ struct Outbox {
   mutating func sent(_ packet: Packet, as identifier: Int32) {
     if packet.message.qos == .atMostOnce {
       let bytes = countedBytes(of: packet)
-      if packet.source.isQueued, bytes > largestUnconfirmed?.bytes ?? 0 {
+      if case .state = packet.source, bytes > largestUnconfirmed?.bytes ?? 0 {
         largestUnconfirmed = (packet.source.topic, bytes)
       }
       complete(packet.source)
@@ -251,12 +264,12 @@ struct Outbox {
     }
   }
 
-  /// A PUBACK was received; `refusal`: why the broker has not accepted the message. Returns the topic, and the message if its
-  /// publisher gets it back; nil if no such packet is in flight.
+  /// A PUBACK was received; `refusal`: why the broker has not accepted the message. Returns the topic, and what becomes of a message
+  /// that is refused; nil if no such packet is in flight.
   @discardableResult
   mutating func acknowledged(
     _ identifier: Int32, _ refusal: MQTTRefusal? = nil
-  ) -> (topic: TopicName, returned: MQTTMessage?)? {
+  ) -> (topic: TopicName, fate: RefusedMessage?)? {
     // Brokers usually acknowledge in order.
     guard let index = inFlight.firstIndex(where: { $0.packet == identifier }) else { return nil }
     let (_, source, bytes) = inFlight.remove(at: index)
@@ -265,19 +278,19 @@ struct Outbox {
       complete(source)
       return (source.topic, nil)
     }
-    if refusal == .quotaExceeded, let message = source.returned { return (source.topic, message) }
+    if refusal == .quotaExceeded, let message = source.returned { return (source.topic, .returned(message)) }
     if case .state(let version) = source, !refusal.isOfSize {
-      rejected += 1
-      states.refused(version)
-    } else {
-      reject(source)
+      if states.refused(version) { rejected += 1 }
+      return (source.topic, .kept)
     }
-    return (source.topic, nil)
+    reject(source)
+    return (source.topic, .dropped)
   }
 
   /// The message, which is not queued, can be sent to no broker, or to none that accepts it.
   mutating func reject(_ source: Source) {
     rejected += 1
+    sizeLimit.rejected(source.topic)
     let count = messages.outcomes.completed.count
     complete(source)
     messages.outcomes.rejected += messages.outcomes.completed.count - count

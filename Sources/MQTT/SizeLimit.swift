@@ -24,6 +24,9 @@ struct SizeLimit {
     suspects.remove(topic)
   }
 
+  /// What is on the topic is not sent, so that it is not acknowledged.
+  mutating func rejected(_ topic: TopicName) { suspects.remove(topic) }
+
   mutating func lasted() { (suspects, hasLasted) = ([], true) }
 
   /// The connection has ended.

@@ -22,8 +22,6 @@ struct StateTable {
     var version: UInt64
     /// The topic's entry in a queue, if there is one.
     var queued: (sequence: UInt64, lane: Outbox.Lane)?
-    /// Whether to remove the state when the broker has acknowledged it.
-    var isCleared = false
     /// Whether the broker has refused the payload.
     var isRefused = false
 
@@ -35,6 +33,8 @@ struct StateTable {
   }
 
   private var states: [TopicName: State] = [:]
+  /// The topics of states that are removed when the broker has acknowledged them.
+  private var deletions: Set<TopicName> = []
   private var queue = Lanes<(state: State, sequence: UInt64)>()
 
   var queuedCount: Int { queue.count }
@@ -51,8 +51,8 @@ struct StateTable {
     state.payload = payload
     state.qos = qos
     state.version = sequence
-    state.isCleared = isCleared
     state.isRefused = false
+    if isCleared { deletions.insert(topic) } else { deletions.remove(topic) }
     guard let lane else { return }
     // An urgent one also if it is queued in the other lane: that entry is then skipped.
     if state.queued == nil || lane == .urgent && state.queued?.lane == .bulk {
@@ -72,7 +72,15 @@ struct StateTable {
   }
 
   /// Forgets the topic's state. If it is in the queue, it is skipped there.
-  mutating func remove(_ topic: TopicName) { states.removeValue(forKey: topic)?.queued = nil }
+  mutating func remove(_ topic: TopicName) {
+    states.removeValue(forKey: topic)?.queued = nil
+    deletions.remove(topic)
+  }
+
+  /// Forgets the states that are to be deleted, of the topics that begin with `prefix`.
+  mutating func removeDeletions(under prefix: String) {
+    for topic in deletions where topic.string.utf8.starts(with: prefix.utf8) { remove(topic) }
+  }
 
   // MARK: The queue
 
@@ -124,12 +132,15 @@ struct StateTable {
   mutating func complete(_ version: Version) {
     guard version.state.version == version.number, isKnown(version) else { return }
     version.state.isRefused = false
-    if version.state.isCleared { remove(version.topic) }
+    if deletions.contains(version.topic) { remove(version.topic) }
   }
 
   /// The broker may take the payload later.
-  func refused(_ version: Version) {
-    if version.state.version == version.number { version.state.isRefused = true }
+  /// - Returns: whether it has not refused the same payload before.
+  func refused(_ version: Version) -> Bool {
+    guard version.state.version == version.number else { return true }
+    defer { version.state.isRefused = true }
+    return !version.state.isRefused
   }
 
   /// Whether the state was not removed meanwhile.

@@ -49,7 +49,10 @@ import Testing
     #expect(try Self.notice(#""revision":1764115321000"#).handover.revision == 1_764_115_321_000)
     let time = "2026-11-22T10:30:15.250Z"
     #expect(try Self.notice(#""last_connected":"\#(time)""#).liveSince?.description == time)
-    for time in ["", "z", "2026-99-22T10:30:15.250Z", "2026-11-22T10:30:15Z", "2026-11-22T10:30:15.250Z0", "+026-11-22T10:30:15.250Z"] {
+    for time in [
+      "", "z", "2026-99-22T10:30:15.250Z", "2026-11-22T10:30:15Z", "2026-11-22T10:30:15.250Z0",
+      "+026-11-22T10:30:15.250Z",
+    ] {
       #expect(try Self.notice(#""last_connected":"\#(time)""#).liveSince == nil)
     }
     #expect(try Self.notice(#""area":"\#(String(repeating: "x", count: 257))""#).area == nil)

@@ -283,7 +283,8 @@ extension OwnershipModel {
     trace("g\(g) starts")
     gateways[g].isRunning = true
     gateways[g].runs += 1
-    gateways[g].ownership = Ownership(gateways[g].id, run: "\(gateways[g].runs)", started: Timestamp(milliseconds: Int64(now(g))))
+    gateways[g].ownership = Ownership(
+      gateways[g].id, run: "\(gateways[g].runs)", started: Timestamp(milliseconds: Int64(now(g))))
     set(g, .state(g), .online(true))
     for device in 0..<Self.deviceCount {
       if gateways[g].records[device].isRemoved {

@@ -1,13 +1,13 @@
 import Configuration
 import EventLoop
 import Findings
-import HomeAssistant
 import MQTT
 import Store
 import TestSupport
 import Testing
 
 @testable import Bridge
+@testable import HomeAssistant
 
 @Suite struct RefusalsTests {
   private static let topic = topicName("microbit/kitchen/temperature")
@@ -32,6 +32,20 @@ import Testing
     #expect(refuse(.other("Quota exceeded"), after: 400))
     refusals.connected()
     #expect(Self.codes(refusals, at: start + .seconds(400)) == [])
+  }
+
+  @Test func theDelaysBeginAnewWhenNothingWasRefusedForFiveMinutes() {
+    let start = Moment.now
+    var refusals = Refusals()
+    let delays = [0, 40, 400, 710, 1251, 1300].map { refusals.delay(at: start + .seconds($0)) }
+    // The third one ends at 520, the fourth at 950.
+    let expected: [Duration] = [
+      .seconds(30), .seconds(60), .seconds(120), .seconds(240), .seconds(30), .seconds(60),
+    ]
+    #expect(delays == expected)
+    refusals.connected()
+    let next = refusals.delay(at: start + .seconds(1301))
+    #expect(next == .seconds(30))
   }
 
   @Test(
@@ -126,6 +140,75 @@ import Testing
     try await codes([])
   }
 
+  private static let shortDelays = BackOff(first: .milliseconds(50), longest: .milliseconds(50))
+
+  /// Its topic is of an earlier `home_assistant.prefix`.
+  @LoopActor @Test func aRefusedDeletionOnATopicThatIsNotUsedAnyMoreIsSentAgain() async throws {
+    let folder = try TemporaryFolder()
+    try folder.write("topic readwrite #\ntopic deny earlier/#\n", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker)
+    let mqtt = tested.bridge.context.mqtt
+    tested.bridge.refusals.delays = Self.shortDelays
+    mqtt.clearState(topicName("earlier/device/x/config"))
+    try await eventually("a refusal") { await mqtt.statistics.rejected >= 1 }
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    _ = try await tested.messages.first(within: patience, "the deletion") {
+      $0.topic.string == "earlier/device/x/config"
+    }
+  }
+
+  @LoopActor @Test func whatAnotherGatewayPublishesByNowIsNotDeleted() async throws {
+    let folder = try TemporaryFolder()
+    let denied = ["microbit/old/temperature", "microbit/other/temperature"]
+    try folder.write("topic readwrite #\n\(denied.map { "topic deny \($0)\n" }.joined())", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker)
+    let mqtt = tested.bridge.context.mqtt
+    for topic in denied { mqtt.clearState(topicName(topic)) }
+    try await eventually("two refusals") { await mqtt.statistics.rejected >= 2 }
+    try await tested.publish("old/info", #"{"owner":"attic"}"#, retain: true)
+    // The gateway has received it.
+    _ = try await tested.payloads("old/info")
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    try await eventually("the deletion under the other id") {
+      await mqtt.publishRefusedStateAgain()
+      return tested.messages.elements.contains { $0.topic.string == denied[1] }
+    }
+    #expect(!tested.messages.elements.contains { $0.topic.string == denied[0] })
+  }
+
+  /// Home Assistant has the entity until the broker takes the document that removes it.
+  @LoopActor @Test func aRefusedDocumentIsRepeatedWithWhatItRemoves() async throws {
+    let broker = try await MosquittoBroker()
+    let tested = try await BridgeUnderTest(broker)
+    let discovery = HomeAssistantDiscovery(
+      Configuration(), tested.bridge, StateDatabase(path: nil).section("home_assistant"))
+    let gone = Announced.Component(key: "gone", platform: .sensor)
+    discovery.store[.gateway] = Announced(prefix: "homeassistant", components: [gone])
+    tested.bridge.add(discovery)
+    discovery.admitted()
+    let topic = topicName("homeassistant/device/ble_gateway_here/config")
+    func document(from start: Int) async throws {
+      _ = try await tested.messages.first(from: start, within: patience, "a document that removes it") {
+        $0.topic == topic && String(decoding: $0.payload, as: UTF8.self).contains(#""gone":{"p":"sensor"}"#)
+      }
+    }
+    try await document(from: 0)
+    discovery.schedule.append(.document(.gateway, .remove))
+    try await eventually("its removal is recorded") {
+      await discovery.store[.gateway]?.components.contains(gone) == false
+    }
+    let start = tested.messages.count
+    let isRepeated = discovery.refused(topic, .quotaExceeded)
+    let recorded = discovery.store[.gateway]
+    #expect(isRepeated && recorded?.components.contains(gone) == true)
+    discovery.publishRefusedAgain()
+    try await document(from: start)
+  }
+
   /// A state, a deletion and a document that were refused.
   @LoopActor @Test func whatTheBrokerHasRefusedIsPublishedAgainOnTheSameConnection() async throws {
     let folder = try TemporaryFolder()
@@ -134,7 +217,7 @@ import Testing
     let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
     let tested = try await BridgeUnderTest(broker)
     let (bridge, mqtt) = (tested.bridge, tested.bridge.context.mqtt)
-    bridge.refusalDelays = BackOff(first: .milliseconds(50), longest: .milliseconds(50))
+    bridge.refusals.delays = Self.shortDelays
     let discovery = HomeAssistantDiscovery(
       Configuration(), bridge, StateDatabase(path: nil).section("home_assistant"))
     bridge.add(discovery)

@@ -108,15 +108,23 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  /// Home Assistant has gone, and would not see what a document removes.
-  @Test func documentsThatWaitRemoveNothing() throws {
+  /// Home Assistant has gone, and would not see what a document removes, or is to be removed later.
+  @Test func whatWaitsRemovesNothing() throws {
     let address = try #require(address)
     var queue = AnnouncementQueue()
     queue.append(.document(.gateway, .remove))
+    queue.append(.document(.device(address), .reannounce))
+    queue.append(.removal("a", .reannounce))
     queue.append(.document(.device(address), .remove))
-    queue.removeNothing()
-    let waiting = Set(queue.next(10))
-    #expect(waiting == [.document(.gateway, .plain), .document(.device(address), .plain)])
+    queue.append(.removal("b", .remove))
+    queue.append(.document(.device(address), .plain))
+    queue.cancel { $0 != .removal("b", .remove) }
+    let waiting = Array(queue.next(10))
+    #expect(
+      waiting == [
+        .document(.gateway, .plain), .document(.device(address), .plain), .removal("b", .remove),
+      ])
+    #expect(queue.isEmpty)
   }
 }
 
@@ -136,6 +144,23 @@ import Testing
     schedule.append(.document(.gateway, .plain))
     _ = try await made.first(within: patience, "the announcement") { _ in true }
     #expect(questions == 4 && made.count == 1)
+  }
+
+  /// Home Assistant has gone: what waits is announced, and nothing follows.
+  @Test(arguments: [Announcement.Stage.reannounce, .remove])
+  func whatWaitsWhenFollowUpsAreCancelledRemovesNothing(_ stage: Announcement.Stage) async throws {
+    let schedule = AnnouncementSchedule()
+    let made = Record<Announcement>()
+    schedule.perform = {
+      made.append($0)
+      return true
+    }
+    schedule.append(.removal("a", stage))
+    schedule.append(.document(.gateway, stage))
+    schedule.cancelFollowUps { _ in true }
+    schedule.append(.removal("b", .plain))
+    let all = try await made.first(2)
+    #expect(all == [.document(.gateway, .plain), .removal("b", .plain)])
   }
 
   @Test func whatIsTooEarlyIsMadeLaterAndOnce() async throws {

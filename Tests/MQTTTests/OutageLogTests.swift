@@ -109,6 +109,16 @@ import Testing
     #expect(log.connected(to: broker) == (.info, "connected to broker:1883"))
   }
 
+  @Test func whatIsSentAgainIsNotSaidToBeDropped() throws {
+    let topic = try #require(TopicName("t"))
+    var log = OutageLog([broker])
+    #expect(log.refused(topic, "why").line == "a message to t was dropped: why")
+    let kept = [RefusedMessage.kept, .returned(MQTTMessage(topic: topic, payload: []))]
+    for fate in kept {
+      #expect(log.refused(topic, "why", fate).line == "a message to t is refused, and sent again later: why")
+    }
+  }
+
   @Test func warningsOfRefusedTopicsAreBounded() throws {
     var log = OutageLog([broker])
     let levels = try (0..<200).map { log.refused(try #require(TopicName("t/\($0)")), "why").level }

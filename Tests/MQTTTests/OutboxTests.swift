@@ -480,6 +480,7 @@ import Testing
     outbox.acknowledged(6)
     outbox.acknowledged(7, .notAuthorized)
     outbox.acknowledged(8)
+    #expect(outbox.rejected == 4, "the same payload counts once")
     outbox.queueRefusedState()
     #expect(sendAll(&outbox, first: 9) == ["a=1"])
     outbox.acknowledged(9)
@@ -488,6 +489,53 @@ import Testing
     outbox.disconnected()
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["a=1", "b=2", "c=1", "d=1"])
+    outbox.setState(topic("a"), Array("2".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox, first: 5) == ["a=2"])
+    outbox.acknowledged(5, .notAuthorized)
+    #expect(outbox.rejected == 5, "another payload")
+  }
+
+  /// Refused ones, and those that were not sent yet.
+  @Test func deletionsBelowATopicAreReleased() {
+    var outbox = outbox()
+    outbox.connected(peer(window: 2))
+    outbox.clearState(topic("m/old/a"))
+    outbox.clearState(topic("m/older/a"))
+    outbox.clearState(topic("m/old/b"))
+    outbox.setState(topic("m/old/c"), Array("1".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox) == ["m/old/a=", "m/older/a="])
+    outbox.acknowledged(1, .quotaExceeded)
+    outbox.acknowledged(2, .quotaExceeded)
+    outbox.releaseDeletions(under: "m/old/")
+    outbox.queueRefusedState()
+    #expect(sendAll(&outbox, first: 3) == ["m/old/c=1", "m/older/a="])
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["m/older/a=", "m/old/c=1"])
+  }
+
+  /// A state that was to be deleted is set again: it is no deletion any more.
+  @Test func aStateThatIsSetAgainIsNotReleasedAsADeletion() {
+    var outbox = outbox()
+    outbox.clearState(topic("m/old/a"))
+    outbox.setState(topic("m/old/a"), Array("1".utf8), qos: .atLeastOnce)
+    outbox.releaseDeletions(under: "m/old/")
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["m/old/a=1"])
+  }
+
+  /// If it were given back, it would come again.
+  @Test func messageLargerThanTheQueueIsDone() {
+    var outbox = outbox(bytes: 25)
+    outbox.connected(peer())
+    let isFirstQueued = outbox.append(message("1", undelivered: .returned, number: 1))
+    let large = message(String(repeating: "x", count: 25), undelivered: .returned, number: 2)
+    let isLargeQueued = outbox.append(large)
+    #expect(isFirstQueued && !isLargeQueued)
+    let outcomes = outbox.takeOutcomes()
+    #expect(outcomes.returned.isEmpty && outcomes.completed == [2] && outcomes.rejected == 1)
+    #expect(outbox.lost == 1)
+    #expect(sendAll(&outbox) == ["e=1"])
   }
 
   @Test(
@@ -501,7 +549,8 @@ import Testing
     outbox.append(message("1", undelivered: .returned, number: 7))
     _ = sendAll(&outbox)
     let answer = outbox.acknowledged(1, refusal)
-    #expect(answer?.topic == topic("e") && answer?.returned?.number == (isReturned ? 7 : nil))
+    let returned: MQTTMessage? = if case .returned(let message) = answer?.fate { message } else { nil }
+    #expect(answer?.topic == topic("e") && returned?.number == (isReturned ? 7 : nil))
     #expect(outbox.rejected == (isReturned ? 0 : 1) && outbox.isEmpty)
     #expect(outbox.takeOutcomes().completed == (isReturned ? [] : [7]))
   }

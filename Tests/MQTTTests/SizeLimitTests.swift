@@ -52,6 +52,9 @@ import Testing
     limit.acknowledged(topic("c"), 500)
     #expect(!limit.isSought)
     ended(&limit, [("d", 600)])
+    limit.rejected(topic("d"))
+    #expect(!limit.isSought, "it is never sent")
+    ended(&limit, [("d", 600)])
     limit.lasted()
     #expect(!limit.isSought, "it is not sent any more")
   }
@@ -69,9 +72,10 @@ import Testing
     #expect(limit.forbids(50))
   }
 
-  /// Retained state, which each connection sends again, and a message of the spool.
-  @Test(arguments: [QoS.atLeastOnce, .atMostOnce]) func whatEndsTheConnectionIsRejected(_ qos: QoS) {
-    var outbox = Outbox(limits: OutboxLimits())
+  /// Retained state, which each connection sends again, and a message of the spool; of MQTT 5 the payload counts.
+  @Test(arguments: [QoS.atLeastOnce, .atMostOnce], [true, false])
+  func whatEndsTheConnectionIsRejected(_ qos: QoS, _ hasProperties: Bool) {
+    var outbox = Outbox(limits: OutboxLimits(), hasProperties: hasProperties)
     let large = [UInt8](repeating: 46, count: 500)
     var number: Int32 = 0
     /// Sends everything, and acknowledges what is short.
@@ -102,7 +106,59 @@ import Testing
     #expect(outbox.next() == nil)
     let outcomes = outbox.takeOutcomes()
     #expect(outcomes.tooLarge.map(\.topic) == [topic("b"), topic("readings")])
-    #expect(outcomes.tooLarge.allSatisfy { $0.reason == .endsConnection(bytes: 500) })
+    // With MQTT 3.1.1: the header of 3 bytes, the topic and its length, the packet identifier, the payload.
+    let bytes = hasProperties ? [500, 500] : [508, 515]
+    #expect(outcomes.tooLarge.map(\.reason) == bytes.map { MQTTRefusal.endsConnection(bytes: $0) })
     #expect(outcomes.completed == [7] && outcomes.rejected == 1 && outbox.rejected == 2)
+  }
+
+  /// The length of the rest of a packet takes one byte more from 128 on.
+  @Test(arguments: [119, 120, 121, 122, 123]) func theLimitOfAPacketHoldsForEachQoS(_ count: Int) {
+    var outbox = Outbox(limits: OutboxLimits(), hasProperties: false)
+    let state = topic("b")
+    outbox.setState(topic("a"), [1], qos: .atLeastOnce)
+    outbox.setState(state, [UInt8](repeating: 46, count: count), qos: .atMostOnce)
+    var sent: [Bool] = []
+    for number: Int32 in 1...3 {
+      outbox.connected(MQTTConnection())
+      var topics: [TopicName] = []
+      while let packet = outbox.next() {
+        topics.append(packet.message.topic)
+        outbox.sent(packet, as: number * 10 + Int32(topics.count))
+        if packet.message.topic != state { outbox.acknowledged(number * 10 + Int32(topics.count)) }
+      }
+      sent.append(topics.contains(state))
+      outbox.ended(mayBeOfAMessage: true)
+      outbox.disconnected()
+    }
+    #expect(sent == [true, true, false])
+  }
+
+  /// With QoS 0 it ends no other connection.
+  @Test func aMessageThatIsSentOnceIsNotLookedFor() {
+    var outbox = Outbox(limits: OutboxLimits(), hasProperties: false)
+    outbox.setState(topic("a"), [1], qos: .atLeastOnce)
+    outbox.setState(topic("b"), [1, 2], qos: .atMostOnce)
+    outbox.connected(MQTTConnection())
+    outbox.append(
+      MQTTMessage(topic: topic("e"), payload: [UInt8](repeating: 46, count: 500), qos: .atMostOnce))
+    for number: Int32 in 1...3 {
+      if let packet = outbox.next() { outbox.sent(packet, as: number) }
+    }
+    #expect(outbox.queuedCount == 0)
+    outbox.acknowledged(1)
+    outbox.ended(mayBeOfAMessage: true)
+    outbox.disconnected()
+    outbox.connected(MQTTConnection())
+    for number: Int32 in 11...12 {
+      let packet = outbox.next()
+      #expect(packet?.message.qos == .atLeastOnce, "the larger state is looked for")
+      if let packet { outbox.sent(packet, as: number) }
+      outbox.acknowledged(number)
+    }
+    #expect(!outbox.isSizeSought && outbox.isEmpty)
+    outbox.setState(topic("b"), [3], qos: .atMostOnce)
+    let packet = outbox.next()
+    #expect(packet?.message.qos == .atMostOnce)
   }
 }

@@ -111,6 +111,10 @@ import MQTT
     }
     // Unreadable.
     guard let notice else { return }
+    if named == nil, notice.gateway != context.gateway {
+      // A deletion that the broker has refused, or not received yet, would come after what that gateway publishes.
+      context.mqtt.releaseDeletions(under: "\(context.topics.base)/\(id)/")
+    }
     publishPin(notice, payload)
     let device = notice.gateway == context.gateway ? notice.address.flatMap { publishers[$0] } : nil
     handle { $0.infoArrived(notice, isUpToDate: device?.info == payload) }

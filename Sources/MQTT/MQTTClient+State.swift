@@ -1,0 +1,30 @@
+extension MQTTClient {
+  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
+  /// Every value is sent while the broker keeps up; otherwise only the newest.
+  ///
+  /// - Parameter isUrgent: a value just received: sent ahead of much else that waits.
+  public func setState(
+    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
+  ) {
+    outbox.setState(topic, payload, qos: qos, isUrgent: isUrgent)
+    schedule()
+  }
+
+  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
+  public func clearState(_ topic: TopicName) {
+    outbox.clearState(topic)
+    schedule()
+  }
+
+  /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
+  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
+
+  /// Deletes none of the states whose topics begin with `prefix` any more: another client publishes them now.
+  public func releaseDeletions(under prefix: String) { outbox.releaseDeletions(under: prefix) }
+
+  /// Publishes again the state that the broker has refused on this connection, and what it has not let be deleted.
+  public func publishRefusedStateAgain() {
+    outbox.queueRefusedState()
+    schedule()
+  }
+}
