@@ -121,11 +121,11 @@ const copy = async (command) => {
 };
 const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
 const reasonOf = (f) => T.causes[f.cause] ?? (f.code === 'silent' ? span('second', parseFloat(f.reason)) : f.reason);
-// Faults that have one remedy.
-const SAME = Object.fromEntries([
-  ...['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'].map((code) => [code, 'closer']),
-  ['bond_lost', 'wants_pairing'],
-]);
+// Faults that have the remedy of another.
+const SAME = {
+  connect_failed: 'closer', link_ended: 'closer', pairing_failed: 'closer', silent: 'closer', unresponsive: 'closer',
+  subscribe_failed: 'closer', bond_lost: 'wants_pairing',
+};
 const remedy = ({ code, cause, remedy: own = '' }) => {
   const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[cause] ?? T.remedies[SAME[code] ?? code];
   const words = known ?? (commands.join('; ') === own ? '' : own);
