@@ -12,15 +12,13 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// What a run notes that dies of a retained message.
-  private func die() { note.setHandling("microbit/shed/info") }
-
   @Test("Three deaths make one run cautious: the next one takes everything again, however that one ends")
   func oneRunIsCautious() {
     for _ in 1...2 {
       for _ in 1...3 {
+        let note = note
         #expect(Caution(note).finding == nil)
-        die()
+        note.setHandling("microbit/shed/info")
       }
       #expect(Caution(note).finding?.line.contains(#"the last one "microbit/shed/info""#) == true)
     }
@@ -41,7 +39,7 @@ import Testing
 
   @Test("A cautious run takes everything after a while")
   func cautionEnds() async throws {
-    for _ in 1...3 { die() }
+    for _ in 1...3 { note.setHandling("microbit/shed/info") }
     let caution = Caution(note)
     let ends = Record<Bool>()
     caution.start(for: .milliseconds(1)) { ends.append(true) }

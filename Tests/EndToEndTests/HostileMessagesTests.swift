@@ -86,8 +86,8 @@ import Testing
       let observer = try fixture.observer
       try await observer.publish("microbit/bridge/attic/state", "online", retain: true)
       let topic = "microbit/\(device.id)/info"
-      try await observer.publish(topic, Self.info("attic", device.address, #""rssi":-60"#), retain: true)
       func start() async throws {
+        try await observer.publish(topic, Self.info("attic", device.address, #""rssi":-60"#), retain: true)
         let mark = observer.mark
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)

@@ -550,7 +550,7 @@ struct ServiceAccessTests {
   @Test func unreadableFilesAreReportedWithTheirRemedies() throws {
     let folder = try folder()
     let config = try folder.write(
-      #"{"mqtt":{"username":"u","password_file":"secret"},"devices":[{},{"match":{"name":"x"},"key_file":"key"}]}"#,
+      #"{"mqtt":{"username":"u","password_file":"secret"},"devices":[{},{"match":{"name":"x"},"profile":"bthome","key_file":"key"}]}"#,
       to: "config.json")
     let secret = try folder.write("secret", to: "secret")
     let key = try folder.write("231d39c1d7cc1ab1aee224cd096db932", to: "key")
