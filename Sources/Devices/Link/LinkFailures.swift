@@ -1,7 +1,7 @@
 /// Counts links in a row that failed in the same way. A part of ``LinkMachine``.
 struct LinkFailures: Sendable {
   enum Kind {
-    /// No value could be read.
+    /// It probably requires pairing: no value could be read, or it was said so.
     case unreadable
     /// Services were missing.
     case unsuitable

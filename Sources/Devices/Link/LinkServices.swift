@@ -96,7 +96,10 @@ import Log
       }
       return .subscribed
     } catch {
-      return error.wantsPairing && device.sequence == before ? .unreadable(error) : .failed(error)
+      // A refusal says so; silence means it only where no value could be read.
+      let isRefused = if case .refused = error { true } else { false }
+      return error.wantsPairing && (isRefused || device.sequence == before)
+        ? .unreadable(error) : .failed(error)
     }
   }
 

@@ -101,7 +101,7 @@ import Testing
   /// Insufficient authentication, authorization and encryption.
   @Test(arguments: [0x05, 0x08, 0x0F])
   func refusalForWantOfABondMeansPairingIsRequired(code: Int) async throws {
-    let tested = try await Engine(configuration { $0.properties = ["temperature"] }, isInRange: false)
+    let tested = try await Engine(isInRange: false)
     await tested.refuseSubscriptions(code)
     await tested.comeBack()
     try await tested.frontEnd.change("it wants pairing") { $0.trouble == .wantsPairing && $0.wantsPairing }
