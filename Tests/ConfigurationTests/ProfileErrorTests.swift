@@ -2,6 +2,9 @@ import Testing
 
 /// Errors in a profile are reported at their position.
 @Suite struct ProfileErrorTests {
+  private static let longPrefix =
+    #""a":{"source":{"service_data":"feaa","prefix":"\#(String(repeating: "0", count: 1026))"},"type":"uint8"}"#
+
   /// A property `a` with these keys besides its UUIDs.
   private static func property(_ keys: String) -> String {
     #""a":{"service":"1111","characteristic":"2222",\#(keys)}"#
@@ -32,10 +35,7 @@ import Testing
       #""a":{"source":{"service_data":"feaa","prefix":"1"},"type":"uint8"}"#, "a.source.prefix",
       "\"1\" is not hexadecimal (two digits make a byte: 05, 0a1f)"
     ),
-    (
-      #""a":{"source":{"service_data":"feaa","prefix":"\#(String(repeating: "0", count: 1026))"},"type":"uint8"}"#,
-      "a.source.prefix", "must not be longer than 1024 characters"
-    ),
+    (Self.longPrefix, "a.source.prefix", "must not be longer than 1024 characters"),
     // Data that is too short for the value, and too long for one without a place.
     (
       #""a":{"source":{"manufacturer_data":1,"length":3,"at":2},"type":"uint16"}"#, "a.source.length",
