@@ -185,7 +185,10 @@ import Log
   }
 
   /// The timer keeps this object until the changes are written.
-  private func setTimer() { timer.set(backlog.deadline) { self.write() } }
+  /// When what waits is written; nil: nothing waits, or a transaction is running.
+  var deadline: Moment? { backlog.deadline }
+
+  private func setTimer() { timer.set(deadline) { self.write() } }
 
   private func write() {
     let changes = backlog.take(at: .now).mapValues { value in value().map(Change.put) ?? .delete }

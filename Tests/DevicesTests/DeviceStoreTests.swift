@@ -47,7 +47,7 @@ import Testing
     store.change(address) { $0.counter = 1 }
     try await eventually("the first one") { try stored() == 1 }
     store.change(address) { $0.counter = 2 }
-    try await loop.sleep(for: .milliseconds(100))
+    try await eventually("it waits for ten minutes") { await database.isPatient }
     #expect(try stored() == 1)
     store.change(address, isPrompt: true) { $0.counter = 3 }
     try await eventually("that of an event") { try stored() == 3 }
@@ -91,7 +91,7 @@ import Testing
     try await eventually("the first time") { try stored()?.lastHeard == Self.heard(1) }
     for count in 2...9 { store.change(address) { $0.lastHeard = Self.heard(count) } }
     #expect(store.record(address).lastHeard == Self.heard(9))
-    try await loop.sleep(for: .milliseconds(100))
+    try await eventually("it waits for ten minutes") { await database.isPatient }
     #expect(try stored()?.lastHeard == Self.heard(1))
     store.change(address) { $0.counter = 1 }
     try await eventually("with the change") { try stored()?.lastHeard == Self.heard(9) }
@@ -104,4 +104,9 @@ import Testing
     await database.close()
     #expect(try stored()?.lastHeard == Self.heard(12))
   }
+}
+
+extension StateDatabase {
+  /// Whether what waits is written in about ten minutes.
+  fileprivate var isPatient: Bool { deadline.map { $0 > .now + .seconds(500) } ?? false }
 }
