@@ -15,7 +15,8 @@ struct Presence: Sendable {
   /// The time from one visit to the next; nil: the device is not connected on demand.
   private let interval: Duration?
   private(set) var isOnline = false
-  /// The last visit, by this gateway or by the one that owns the device; nil: none yet.
+  /// The last visit, by this gateway or by the one that owns the device; nil: none yet. One that lasted longer than
+  /// ``interval`` counts as begun that long before its end.
   private var lastVisit: Moment?
   /// When to call ``timer(at:)``: at the next visit, when the next turn is overdue, or at the end of `offline_after`; nil:
   /// not at all.
@@ -42,7 +43,7 @@ struct Presence: Sendable {
   /// The device is connected, and its values are read.
   mutating func visited(at now: Moment) -> [Action] {
     lastVisit = now
-    deadline = interval.map { now + $0 }
+    deadline = nil
     isOnline = true
     return [.online]
   }
@@ -74,8 +75,13 @@ struct Presence: Sendable {
     return []
   }
 
-  /// The link has ended.
-  mutating func linkEnded() -> [Action] { interval == nil && deadline == nil ? goOffline() : [] }
+  /// The link has ended. If the visit lasted longer than the interval, the next one is due at once.
+  mutating func linkEnded(at now: Moment) -> [Action] {
+    guard let interval, let visit = lastVisit else { return deadline == nil ? goOffline() : [] }
+    let begin = max(visit, now + (.zero - interval))
+    (lastVisit, deadline) = (begin, begin + interval)
+    return []
+  }
 
   /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {

@@ -11,7 +11,8 @@ import Testing
   private func visited() -> Presence {
     var presence = Presence(interval: .seconds(600))
     #expect(!presence.isOnline)
-    #expect(presence.visited(at: start) == [.online] && presence.deadline == at(600))
+    #expect(presence.visited(at: start) == [.online] && presence.deadline == nil)
+    #expect(presence.linkEnded(at: at(2)) == [] && presence.deadline == at(600))
     return presence
   }
 
@@ -26,8 +27,20 @@ import Testing
     var presence = visited()
     #expect(presence.timer(at: at(599)) == [])
     #expect(presence.timer(at: at(600)) == [.visit] && presence.isOnline)
-    #expect(presence.visited(at: at(603)) == [.online] && presence.deadline == at(1203))
+    #expect(presence.visited(at: at(603)) == [.online])
+    #expect(presence.linkEnded(at: at(605)) == [] && presence.deadline == at(1203))
     #expect(presence.timer(at: at(1203)) == [.visit])
+  }
+
+  @Test func aVisitThatLastsLongerThanTheIntervalIsFollowedByTheNextOne() {
+    var presence = visited()
+    _ = presence.timer(at: at(600))
+    _ = presence.visited(at: at(603))
+    #expect(presence.timer(at: at(4000)) == [] && presence.isOnline, "the link lasts")
+    #expect(presence.linkEnded(at: at(4000)) == [] && presence.deadline == at(4000))
+    #expect(presence.timer(at: at(4000)) == [.visit] && presence.isOnline)
+    #expect(presence.deadline == at(4660))
+    #expect(presence.timer(at: at(4660)) == [.offline, .visit])
   }
 
   @Test func isOfflineWhenAVisitIsOverdue() {
@@ -37,7 +50,8 @@ import Testing
     #expect(presence.timer(at: at(1260)) == [.offline, .visit])
     // The session connects as soon as it can.
     #expect(!presence.isOnline && presence.deadline == nil)
-    #expect(presence.visited(at: at(6000)) == [.online] && presence.deadline == at(6600))
+    #expect(presence.visited(at: at(6000)) == [.online])
+    #expect(presence.linkEnded(at: at(6002)) == [] && presence.deadline == at(6600))
   }
 
   @Test func deviceIsVisitedHereAfterAVisitMissedElsewhere() {
@@ -74,17 +88,17 @@ import Testing
     var presence = Presence(interval: nil)
     #expect(presence.visited(at: start) == [.online] && presence.deadline == nil)
     _ = presence.turnEnds(nextAfter: .seconds(100), at: at(60))
-    #expect(presence.linkEnded() == [] && presence.isOnline && presence.deadline == at(320))
+    #expect(presence.linkEnded(at: at(61)) == [] && presence.isOnline && presence.deadline == at(320))
     #expect(presence.visited(at: at(170)) == [.online] && presence.deadline == nil)
     _ = presence.turnEnds(nextAfter: .seconds(100), at: at(230))
-    #expect(presence.linkEnded() == [] && presence.timer(at: at(489)) == [])
+    #expect(presence.linkEnded(at: at(231)) == [] && presence.timer(at: at(489)) == [])
     #expect(presence.timer(at: at(490)) == [.offline] && presence.deadline == nil)
   }
 
   @Test func withoutVisitsItIsOfflineWhenItsLinkEnds() {
     var presence = Presence(interval: nil)
     _ = presence.visited(at: start)
-    #expect(presence.linkEnded() == [.offline] && presence.linkEnded() == [])
+    #expect(presence.linkEnded(at: at(1)) == [.offline] && presence.linkEnded(at: at(2)) == [])
     #expect(!presence.isDue(before: at(100_000)))
     _ = presence.visited(at: at(10))
     _ = presence.turnEnds(nextAfter: .seconds(100), at: at(20))

@@ -273,7 +273,7 @@ import Log
     case .online:
       setUrgent(false, until: nil)
       becameLive()
-    case .offline: follow { $0.linkEnded() }
+    case .offline: follow { $0.linkEnded(at: .now) }
     case .report(let trouble): log(trouble)
     }
   }
