@@ -25,7 +25,7 @@ final class RecordingFile: Sendable {
     guard descriptor >= 0 else { throw .system("open", path) }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
+      // `deinit` closes the descriptor.
       throw RecordingFailure("cannot open \(path): it is not a regular file")
     }
   }

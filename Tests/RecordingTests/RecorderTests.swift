@@ -201,6 +201,20 @@ import Testing
     #expect(try names(in: test.folder) == [])
   }
 
+  /// A descriptor that is closed twice may be another file's the second time.
+  @Test func whatIsNoFileIsClosedOnce() async throws {
+    let place = folder.path
+    let refusals = Task.detached {
+      (0..<5000).count { _ in (try? RecordingFile(place, O_RDONLY)) == nil }
+    }
+    let path = try folder.write("a", to: "a")
+    for _ in 0..<5000 {
+      let file = try RecordingFile(path, O_RDONLY)
+      #expect(try file.read(2, at: 0) == Array("a".utf8))
+    }
+    #expect(await refusals.value == 5000)
+  }
+
   /// File systems in memory, and some others, keep a date of any year; ext4 none after 2446.
   @Test(
     .enabled(if: keepsAnyDate("/dev/shm", 9_300_000_000_000_000), "needs a file system in memory"),
