@@ -5,24 +5,28 @@ import Testing
   @Test("Every reading arrives once and in order, with its value, unit, time and gateway")
   func onceAndInOrder() async throws {
     try await withFixture(Plan(devices: 3, period: 10)) { fixture in
-      for index in 0..<3 {
+      let celsius = [21, -5, -128]
+      // They stop sending, so that there is a last reading of each to wait for.
+      var sent: [Int] = []
+      for (index, celsius) in celsius.enumerated() {
         let id = try await fixture.id(index)
         _ = try await fixture.readings(id, upTo: 100)
-        let celsius = [21, -5, -128][index]
         try await fixture.simulator.control("temp", index, #""v":\#(celsius)"#)
-        let reading = try await fixture.reading(id) { $0.value == celsius }
-        let json = try reading.message.json()
+        try await fixture.reading(id) { $0.value == celsius }
+        sent.append(try await fixture.simulator.control("silent", index).sent)
+      }
+      for (index, celsius) in celsius.enumerated() {
+        let id = try await fixture.id(index)
+        // The first reading was read, all others were notified.
+        let readings = try await fixture.readings(id, upTo: sent[index] + 1)
+        let json = try readings[readings.count - 1].message.json()
         #expect(json.keys == ["property", "value", "unit", "time", "sequence", "run", "gateway"])
         #expect(json["property"]?.string == "temperature")
         #expect(json["unit"]?.string == "°C")
         #expect(json["gateway"]?.string == Fixture.gatewayID)
         #expect(isTimestamp(json["time"]?.string))
-        #expect(reading.message.qos == .atLeastOnce)
-        // It stops sending, so that there is a last reading to wait for.
-        let sent = try await fixture.simulator.control("silent", index).sent
-        // The first reading was read, all others were notified.
-        let readings = try await fixture.readings(id, upTo: sent + 1)
-        try #require(readings.map(\.sequence) == Array(1...(sent + 1)))
+        #expect(readings.allSatisfy { $0.message.qos == .atLeastOnce })
+        try #require(readings.map(\.sequence) == Array(1...(sent[index] + 1)))
         try #require(Set(readings.map(\.run)).count == 1)
         try #require(readings.allSatisfy { !$0.isReplayed })
         let values = try fixture.observer.messages(on: "microbit/\(id)/temperature").map(\.text)

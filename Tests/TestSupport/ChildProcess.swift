@@ -128,7 +128,7 @@ public final class ChildProcess: Sendable {
 }
 
 /// For whatever is awaited and must come. It bounds a failure alone, so that a busy machine may take its time.
-public let patience = Duration.seconds(60)
+public let patience = Duration.seconds(120)
 
 /// Runs `body`, and fails naming `what` when that takes longer than `limit`. A body that does not end when it is cancelled
 /// is waited for all the same.
