@@ -25,6 +25,8 @@ extension CentralState {
       fault(
         .bluetoothd, "no_bluetoothd", "bluetoothd is not running",
         remedy: "sudo apt install bluez; sudo systemctl enable --now bluetooth")
+    case .noAnswer:
+      .fault(.bluetoothd, "bluetoothd does not answer", remedy: "sudo systemctl restart bluetooth")
     case .adapterInUse(let process):
       fault(
         .adapter, "adapter_in_use",

@@ -124,6 +124,9 @@ extension DeviceManager {
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
     let device = registry.byAddress[address]
+    // Or its session could end the link meanwhile.
+    device?.taskBegins()
+    defer { device?.taskEnded() }
     let settings =
       device?.settings ?? assignment(of: address, Advertisement(peripheral)).settings ?? settings(peripheral)
     let used = device?.description.profile ?? settings?.profile

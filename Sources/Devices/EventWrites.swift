@@ -19,6 +19,7 @@ struct EventWrites: WriteMachine {
   }
 
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }
+  var hasWaiting: Bool { !waiting.isEmpty }
 
   mutating func linkUp(_ written: EncodedValue? = nil) -> [WriteAction] {
     isLinked = true

@@ -34,8 +34,7 @@ struct Presence: Sendable {
 
   /// Whether a visit takes place before `deadline`, if the device can be connected within ``margin``.
   func isDue(before deadline: Moment) -> Bool {
-    guard let interval else { return false }
-    return lastVisit.map { $0 + interval + Self.margin <= deadline } ?? true
+    interval != nil && (self.deadline.map { $0 + Self.margin <= deadline } ?? true)
   }
 
   // MARK: Inputs

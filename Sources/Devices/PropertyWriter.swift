@@ -35,6 +35,8 @@ import Log
     }
   }
 
+  var hasWaiting: Bool { machine.hasWaiting }
+
   func linkUp() { feed { [written] in $0.linkUp(written) } }
   func linkDown() {
     written = nil

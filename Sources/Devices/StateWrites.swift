@@ -76,6 +76,7 @@ struct StateWrites: WriteMachine {
   }
 
   var deadline: Moment? { waiting?.command.timeToLive?.deadline }
+  var hasWaiting: Bool { waiting != nil }
 
   // MARK: Inputs
 

@@ -11,6 +11,8 @@ import GATT
 protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
+  /// Whether a command waits for the next link.
+  var hasWaiting: Bool { get }
   /// The desired value; any input may change it.
   var desired: DesiredValue { get }
 

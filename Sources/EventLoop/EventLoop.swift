@@ -62,6 +62,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   @LoopActor private var spareEndHandlers: [any IterationEndHandler] = []
   @LoopActor private var watches = WatchTable()
   @LoopActor private(set) var timers = TimerQueue()
+  /// When the loop last looked for what has arrived.
+  @LoopActor private var polled = Moment.now
 
   /// Traps if no descriptors are available.
   fileprivate init() {
@@ -111,6 +113,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
       var count = epoll_wait(epoll, events, Int32(capacity), timeout())
       // The process was stopped, perhaps for long: what has arrived meanwhile comes before timers.
       if count < 0 { count = epoll_wait(epoll, events, Int32(capacity), 0) }
+      polled = .now
       beginIteration(UnsafeBufferPointer(start: events, count: max(0, Int(count))))
     }
   }
@@ -150,10 +153,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   @LoopActor private func fireTimers() {
-    guard timers.next != nil else { return }
-    // A timer set by a handler waits for the next iteration.
-    let now = Moment.now
-    while let timer = timers.popDue(at: now) { timer.fire() }
+    // What has arrived during a long job comes before the timers that have become due meanwhile. A timer set by a handler
+    // waits for the next iteration.
+    while let timer = timers.popDue(at: polled) { timer.fire() }
   }
 
   @LoopActor private func beginIteration(_ events: UnsafeBufferPointer<epoll_event>) {

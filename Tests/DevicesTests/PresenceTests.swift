@@ -114,6 +114,12 @@ import Testing
     #expect(visited().isDue(before: at(seconds)) == isDue)
   }
 
+  @Test func aCommandDoesNotWaitForAVisitThatTheOtherGatewayWouldMakeFirst() {
+    var presence = visited()
+    _ = presence.visitedElsewhere(at: start)
+    #expect(!presence.isDue(before: at(1319)) && presence.isDue(before: at(1320)))
+  }
+
   // MARK: Commands of a sequence
 
   @Test func commandForThisLinkDoesNotWaitForANewOne() {

@@ -69,6 +69,27 @@ import Testing
     #expect(try await fired.first(2) == ["first", "third"])
   }
 
+  @Test func whatArrivesDuringALongJobComesBeforeTimersThatAreDueThen() async throws {
+    var ends: [Int32] = [0, 0]
+    try #require(pipe2(&ends, O_NONBLOCK | O_CLOEXEC) == 0)
+    defer { for end in ends { close(end) } }
+    let (here, there) = (ends[0], ends[1])
+    let order = Record<String>()
+    let watch = await loop.perform {
+      let watch = loop.watch(here, for: .readable) { _ in
+        var byte: UInt8 = 0
+        _ = read(here, &byte, 1)
+        order.append("watch")
+      }
+      loop.timer(after: .milliseconds(1)) { order.append("timer") }
+      _ = write(there, [1], 1)
+      usleep(4000)
+      return watch
+    }
+    #expect(try await order.first(2) == ["watch", "timer"])
+    await watch.cancel()
+  }
+
   @Test func aHandlerMaySetTimersWithoutStarvingOthers() async throws {
     let fired = Record<Int>()
     @LoopActor final class Chain {

@@ -106,8 +106,9 @@ import Log
     guard before == nil else { return false }
     // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
     loop.timer(after: Self.ownerLimit) { [weak self] in
-      guard let self, !isStopped, let heard = heardMeanwhile else { return }
+      guard let self, let heard = heardMeanwhile else { return }
       heardMeanwhile = nil
+      guard !isStopped else { return }
       noteHeard(at: heard.time)
       device.report(.description)
       if device.owner == .this { for (channel, value) in heard.states { channel.received(value) } }

@@ -34,11 +34,17 @@ extension LinkSession {
     pairingRequest = .requested(passkey: passkey, reply)
     pairingTimer.set(.now + Self.rangeLimit) { [weak self] in
       guard let self else { return }
-      if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
+      if machine.state == .absent { return giveUpPairing(RequestError(.notInRange)) }
       pairingTimer.set(.now + Self.pairingLimit) { [weak self] in
-        self?.endPairing(.failure(RequestError(.failed, "not paired within \(Self.pairingLimit)")))
+        self?.giveUpPairing(RequestError(.failed, "not paired within \(Self.pairingLimit)"))
       }
     }
+  }
+
+  /// The request to pair has failed: the device is not paired with later, when nobody expects it.
+  func giveUpPairing(_ error: RequestError) {
+    pairingEnded()
+    endPairing(.failure(error))
   }
 
   /// Answers the request to pair, if there is one.

@@ -10,11 +10,13 @@ import Log
   private var timer = DeadlineTimer()
   let services: LinkServices
   let waiting = LinkRequests()
-  /// Whether something waits for the next link: it comes before those of other devices.
-  private(set) var isUrgent = false
+  /// Whether a link was requested, and there was none since.
+  private var isRequested = false
   /// When the last request for a link stops waiting; nil: it waits without a limit, or none waits.
   private(set) var urgencyEnd: Moment?
   private var urgencyTimer = DeadlineTimer()
+  /// Whether something waits for the next link: it comes before those of other devices.
+  var isUrgent: Bool { isRequested || device.channels.contains { $0.writer?.hasWaiting == true } }
   /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
   private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
@@ -27,6 +29,8 @@ import Log
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
+  /// Why what waits here for a link of a device on demand ends.
+  private static let takenOver = "another gateway has taken the device over"
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
     services = LinkServices(of: device)
@@ -119,20 +123,20 @@ import Log
   /// - Parameter deadline: when it no longer does; nil: it waits for however long.
   func needsLinkNow(until deadline: Moment? = nil) {
     if machine.state.isLive {
-      setUrgent(false, until: nil)
-    } else if !isUrgent {
-      setUrgent(true, until: deadline)
+      setRequested(false, until: nil)
+    } else if !isRequested {
+      setRequested(true, until: deadline)
     } else if let before = urgencyEnd {
-      setUrgent(true, until: deadline.map { max($0, before) })
+      setRequested(true, until: deadline.map { max($0, before) })
     }
     visitIsDue()
     chooseAgain()
   }
 
-  private func setUrgent(_ isUrgent: Bool, until deadline: Moment?) {
-    (self.isUrgent, urgencyEnd) = (isUrgent, deadline)
+  private func setRequested(_ isRequested: Bool, until deadline: Moment?) {
+    (self.isRequested, urgencyEnd) = (isRequested, deadline)
     urgencyTimer.set(deadline) { [weak self] in
-      self?.setUrgent(false, until: nil)
+      self?.setRequested(false, until: nil)
       self?.chooseAgain()
     }
   }
@@ -163,6 +167,11 @@ import Log
     if machine.isOnDemand, !hasNewLink { return }
     feed(.handedOver)
     follow { $0.visitedElsewhere(at: .now) }
+    if machine.isOnDemand {
+      setRequested(false, until: nil)
+      waiting.resume(Self.takenOver)
+      giveUpPairing(RequestError(Self.takenOver))
+    }
     chooseAgain()
   }
 
@@ -222,7 +231,7 @@ import Log
     adapters.stopWaiting()
     // First: an incomplete frame becomes a reading, which is reported while the device is online.
     resetLink()
-    setUrgent(false, until: nil)
+    setRequested(false, until: nil)
     feed(.stop)
     let reason =
       context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
@@ -271,7 +280,7 @@ import Log
       }
     case .unpair: device.task(forget())
     case .online:
-      setUrgent(false, until: nil)
+      setRequested(false, until: nil)
       becameLive()
     case .offline: follow { $0.linkEnded(at: .now) }
     case .report(let trouble): log(trouble)

@@ -232,6 +232,19 @@ import Testing
     await tested.end()
   }
 
+  @Test func aCommandWhoseLinkEndsMakesTheNextOneUrgent() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    let outcomes = Record<Outcome>()
+    let value = try Property.microbitPeriod.encode(500)
+    #expect(try await tested.engine.isUrgent(after: EncodedCommand(value: value) { outcomes.append($0) }))
+    #expect(try await outcomes.final() == .applied(actual: 500))
+    // Now it has been told as pending.
+    let pending = EncodedCommand(value: value, isPendingReported: true) { _ in }
+    #expect(try await tested.engine.isUrgent(after: pending))
+    await tested.end()
+  }
+
   @Test func waitingCommandSurvivesARestart() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
@@ -1276,6 +1289,14 @@ extension DeviceManager {
   /// In one loop iteration: in the next one, the device may already be connecting again.
   private func links(_ id: DeviceID) -> LinkSession? { (try? requireDevice(id))?.session.linkSession }
   fileprivate func isUrgent(_ id: DeviceID) -> Bool { links(id)?.isUrgent == true }
+  /// Whether the next link is urgent when the link ends during a command's write.
+  fileprivate func isUrgent(after command: EncodedCommand) throws -> Bool {
+    registry.byID[EngineUnderTest.id]?.channels[EngineUnderTest.period].writer?.execute(command)
+    let session = try #require(links(EngineUnderTest.id))
+    let peripheral = try #require(session.peripheral)
+    session.handle(.disconnected(peripheral, reason: nil), of: peripheral)
+    return session.isUrgent
+  }
   func urgencyEnd(_ id: DeviceID) -> Moment? { links(id)?.urgencyEnd }
 
   fileprivate func setOwnerAndRename(

@@ -158,6 +158,12 @@ import Testing
     }
     try await loop.sleep(for: .milliseconds(3200))
     #expect(await (tested.engine.device(id)?.record.lastHeard == before) == isDisabled)
+    if isDisabled {
+      configuration.devices[0].options.isEnabled = true
+      await tested.engine.configure(configuration)
+      try await Self.hearOfAnother(tested, before)
+      try await eventually("it is noted") { await tested.engine.device(id)?.record.lastHeard != before }
+    }
     await tested.end()
   }
 

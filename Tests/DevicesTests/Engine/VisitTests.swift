@@ -171,6 +171,35 @@ import Testing
     await tested.end()
   }
 
+  @Test func theEndOfAVisitDoesNotCutOffAnInspection() async throws {
+    let tested = try await visited { $0.timing.attribute = .milliseconds(100) }
+    let inspection = Task { try await tested.engine.inspect(.id(Engine.id)) }
+    #expect(try await tested.command(500).final() == .applied(actual: 500))
+    let inspected = try await inspection.value
+    #expect(inspected.unread == nil && !inspected.items.isEmpty)
+    try await tested.frontEnd.idle(from: tested.frontEnd.events.count - 1)
+    await tested.end()
+  }
+
+  @Test func whatWaitsForALinkFailsWhenAnotherGatewayVisits() async throws {
+    let tested = try await visited()
+    await tested.vanish()
+    let (read, replies) = (await tested.get(Engine.period), Record<Result<PairingProgress, RequestError>>())
+    try await tested.engine.pair(.id(Engine.id), passkey: nil) { replies.append($0) }
+    let attic = try #require(GatewayID("attic"))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
+    let reason = "another gateway has taken the device over"
+    #expect(read.elements == [.failed(reason: reason)])
+    #expect(replies.elements == [.failure(RequestError(reason))])
+    // It is not paired with when it is visited here again.
+    await tested.engine.setOwner(.this, of: Engine.id, isTakenOver: false)
+    await tested.comeBack()
+    _ = await tested.command(500)
+    try await tested.frontEnd.availability(true, from: tested.frontEnd.events.count)
+    #expect(await tested.isBonded() == false)
+    await tested.end()
+  }
+
   /// It is online and has made no visit, or is offline.
   @Test(arguments: [true, false])
   func deviceThatAnotherGatewayDoesNotVisitIsVisited(isTakenOver: Bool) async throws {
