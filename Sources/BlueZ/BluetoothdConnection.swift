@@ -10,8 +10,8 @@ enum BluetoothdEvent: Sendable {
   case objects([BlueZEvent])
   /// A change of the objects.
   case changed(BlueZEvent)
-  /// The bus does not let this user call bluetoothd. Listing its objects is retried.
-  case denied
+  /// bluetoothd has not listed its objects, or the bus does not let this user call it. Listing is retried.
+  case unlisted(isDenied: Bool)
   /// bluetoothd calls an object of this process.
   case call(DBusCall)
   /// The connection to the bus has ended. No event follows.
@@ -152,7 +152,7 @@ enum BluetoothdEvent: Sendable {
         guard self.owner == owner else { return }
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
-        if error.name == DBusName.Failure.accessDenied { handler(.denied) }
+        handler(.unlisted(isDenied: error.name == DBusName.Failure.accessDenied))
         // The next reply includes them.
         backlog = []
         try? await loop.sleep(for: limits.retry)

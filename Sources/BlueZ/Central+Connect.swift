@@ -234,7 +234,8 @@ extension Central {
 
   /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
-    guard let link = endUse(of: id), link.hasUnanswered, links.beginEnding(id) else { return }
+    guard let link = endUse(of: id), link.hasUnanswered else { return }
+    links.beginEnding(id)
     loop.task {
       await self.removeUnlessAnswered(id, link)
       self.links.finishEnding(id)
@@ -281,11 +282,15 @@ extension Central {
       log.debug("RemoveDevice", ["error": error])
       throw error
     }
-    handler(.seen(peripheral.removed))
+    // The removal may be signalled after the reply, or the peripheral be found again before the reply is handled.
+    let isBack = { @LoopActor in
+      self.tree.devices[id.path] != nil && !self.tree.expectedRemovals.contains(id.path)
+    }
+    if !isBack() { handler(.seen(peripheral.removed)) }
     loop.task {
-      let isBack = await self.wait(self.limits.rediscovery) { self.tree.devices[id.path] != nil }
+      _ = await self.wait(self.limits.rediscovery, until: isBack)
       self.tree.expectRemoval(of: id.path, false)
-      if !isBack { self.handler(.lost(id)) }
+      if self.tree.devices[id.path] == nil { self.handler(.lost(id)) }
     }
   }
 

@@ -187,6 +187,7 @@ extension Central {
       // The link may have ended while the lock was awaited, and a new link is not meant.
       guard !link.hasEnded else { return exchange.end() }
       guard let bus = bluetoothd?.callable else { return exchange.end(.unavailable) }
+      guard tree.contains(characteristic) else { return exchange.end(.characteristicRemoved) }
       link.begin(exchange)
       for (index, operation) in operations.enumerated() {
         // The operations run one after the other.
@@ -195,7 +196,14 @@ extension Central {
           if operation.member == "StartNotify", case .success = answer {
             self?.subscribed(to: characteristic, over: link)
           }
-          exchange.answer(index, answer.mapError { CentralError($0, during: operation.member) })
+          exchange.answer(
+            index,
+            answer.mapError {
+              let error = CentralError($0, during: operation.member)
+              // The peripheral itself is there.
+              return error == .gone && self?.isConnected(characteristic.peripheral) == true
+                ? .characteristicRemoved : error
+            })
         }
       }
     }

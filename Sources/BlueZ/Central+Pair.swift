@@ -124,12 +124,15 @@ extension Central {
       self?.checkConditions()
     }
     await pauseScan()
-    // bluetoothd waits for a peripheral that is out of range without a limit.
-    let isLinked = await wait(limits.connect) { pairing.isAnswered || self.isConnected(id) }
-    if isLinked, await wait(limits.pair, until: { pairing.isAnswered || self.isRefused(id) }) {
+    // bluetoothd waits for a peripheral that is out of range without a limit, and may not answer if its object is removed.
+    let hasEnded = { @LoopActor in pairing.isAnswered || self.tree.devices[id.path] == nil }
+    let isLinked = await wait(limits.connect) { hasEnded() || self.isConnected(id) }
+    if isLinked, await wait(limits.pair, until: { hasEnded() || self.isRefused(id) }) {
       // A keyboard is refused before the reply to Pair: by then bluetoothd would use it.
       if isRefused(id) { return .failure(.failed(.inputDevice)) }
-      if let result = pairing.result { return result }
+      // The answer may follow the removal.
+      _ = await wait(limits.treeUpdate) { pairing.isAnswered }
+      return pairing.result ?? .failure(.failed(.gone))
     }
     await cancelPairing(id)
     _ = await wait(limits.treeUpdate) { pairing.isAnswered }

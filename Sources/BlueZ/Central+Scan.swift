@@ -166,7 +166,7 @@ extension Central {
         scanner.heard()
         return watchScan()
       }
-      if scanner.heardNothing(), tree.advertisements > 0, mayReset {
+      if scanner.heardNothing(mayReset: tree.advertisements > 0 && mayReset) {
         log.write(
           scanner.wasResetInVain ? .info : .notice,
           "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName]

@@ -122,8 +122,8 @@ import Log
       handle(changes)
       selectAdapter()
     case .changed(let event): apply(event)
-    case .denied:
-      status.set(.denied)
+    case .unlisted(let isDenied):
+      status.set(isDenied ? .denied : .silent)
       updateState()
     case .call(let call) where call.path.hasPrefix(AdvertisementMonitor.root): answerAsMonitor(call)
     case .call(let call): answer(call)

@@ -100,6 +100,8 @@ extension CentralError {
   /// Another operation on the same object is in progress.
   var isBusy: Bool { if case .busy = self { true } else { false } }
 
+  /// Of an operation on a characteristic that the peripheral no longer has.
+  static let characteristicRemoved = CentralError.refused("the characteristic was removed")
   /// See ``Central/isRefused(_:)``.
   static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
 }

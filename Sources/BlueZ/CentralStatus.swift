@@ -7,11 +7,13 @@ import EventLoop
     case unknown
     /// bluetoothd is not running → listing, unknown.
     case absent
-    /// bluetoothd's objects are being listed → listed, denied, absent, unknown.
+    /// bluetoothd's objects are being listed → listed, silent, denied, absent, unknown.
     case listing
     /// bluetoothd's objects are known → listing, absent, unknown.
     case listed
-    /// The bus does not let this user call bluetoothd; listing is retried → listed, absent, unknown.
+    /// bluetoothd has not listed its objects; listing is retried → listed, denied, absent, unknown.
+    case silent
+    /// The bus does not let this user call bluetoothd; listing is retried → listed, silent, absent, unknown.
     case denied
   }
 
@@ -46,6 +48,7 @@ import EventLoop
     switch bluetoothd {
     case .unknown, .listing: return nil
     case .absent: return .noBluetoothd
+    case .silent: return .noAnswer
     case .denied: return .unauthorized
     case .listed: break
     }

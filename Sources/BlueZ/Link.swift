@@ -44,7 +44,7 @@ import EventLoop
     if let exchange, isRemoved(exchange.characteristic) {
       unanswered -= exchange.unanswered
       exchange.unanswered = 0
-      exchange.end(.refused("the characteristic was removed"))
+      exchange.end(.characteristicRemoved)
     }
     for characteristic in listening where isRemoved(characteristic) { stopListening(to: characteristic) }
   }

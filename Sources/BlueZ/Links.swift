@@ -6,8 +6,8 @@ import EventLoop
   /// Delivers values notified by signals.
   let byteSignals = ByteSignals(of: "Value", on: BlueZName.characteristic)
   private var links: [PeripheralID: Link] = [:]
-  /// Peripherals whose link is being ended.
-  private var ending: Set<PeripheralID> = []
+  /// How often the link to a peripheral is being ended.
+  private var ending: [PeripheralID: Int] = [:]
   /// Since when attempts have failed because another program's is in progress.
   var busySince: [PeripheralID: Moment] = [:]
 
@@ -35,11 +35,10 @@ import EventLoop
 
   // MARK: Disconnecting
 
-  func isEnding(_ id: PeripheralID) -> Bool { ending.contains(id) }
+  func isEnding(_ id: PeripheralID) -> Bool { ending[id] != nil }
 
-  /// bluetoothd begins to end the link; false if it does so already.
-  @discardableResult
-  func beginEnding(_ id: PeripheralID) -> Bool { ending.insert(id).inserted }
+  /// The link is being ended until ``finishEnding(_:)`` was called as often as this.
+  func beginEnding(_ id: PeripheralID) { ending[id, default: 0] += 1 }
 
-  func finishEnding(_ id: PeripheralID) { ending.remove(id) }
+  func finishEnding(_ id: PeripheralID) { ending[id] = ending[id].flatMap { $0 > 1 ? $0 - 1 : nil } }
 }

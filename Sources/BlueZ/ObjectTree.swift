@@ -75,7 +75,7 @@ struct ObjectTree: Sendable {
   /// Counts the characteristics that have come.
   private var generation = 0
   /// The devices that are about to be removed on request.
-  private var expectedRemovals: Set<String> = []
+  private(set) var expectedRemovals: Set<String> = []
 
   init(adapter path: String) { adapterPath = path }
 

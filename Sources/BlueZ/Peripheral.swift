@@ -141,6 +141,8 @@ public enum CentralState: Sendable, Equatable {
   case adapterInUse(by: Int32?)
   /// bluetoothd is not running.
   case noBluetoothd
+  /// bluetoothd is running, but does not list its objects.
+  case noAnswer
   /// The policy of the bus does not let this user call bluetoothd.
   case unauthorized
   /// bluetoothd is running, but the adapter is absent.

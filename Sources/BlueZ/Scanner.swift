@@ -51,8 +51,10 @@ public struct Recovery: Sendable, Equatable {
   /// How long discovery may report no advertisement: longer after each restart that did not help.
   private(set) var longestSilence: Duration
   private var silenceBackOff: BackOff
-  /// How often discovery was started again in succession, and still reported nothing.
+  /// How often discovery was started again in succession, and still reported nothing; counted anew from each reset for that.
   private var silences = 0
+  /// How often the adapter was reset for that, and nothing was received since.
+  private var resetsForSilence = 0
   /// How often discovery has failed in succession.
   private var failures = 0
   /// The recovery in progress; nil: discovery has not failed twice in succession, or is not needed.
@@ -161,22 +163,25 @@ public struct Recovery: Sendable, Equatable {
 
   /// Discovery has reported advertisements since the last check.
   func heard() {
-    silences = 0
+    (silences, resetsForSilence) = (0, 0)
     silenceBackOff.reset()
     longestSilence = silenceBackOff.next()
   }
 
   /// Discovery has reported nothing for ``longestSilence``, and is started again.
-  /// - Returns: whether the adapter should be reset, which may have stopped receiving: after 12 minutes, then each hour.
-  func heardNothing() -> Bool {
+  /// - Parameter mayReset: whether the adapter may be reset; if not, a reset that is due remains so.
+  /// - Returns: whether the adapter is to be reset, which may have stopped receiving: after 12 minutes, then each hour.
+  func heardNothing(mayReset: Bool) -> Bool {
     wantsStrengths.toggle()
     longestSilence = silenceBackOff.next()
     silences += 1
-    return silences % 12 == 5
+    guard mayReset, silences >= (resetsForSilence == 0 ? 5 : 12) else { return false }
+    (silences, resetsForSilence) = (0, resetsForSilence + 1)
+    return true
   }
 
   /// Whether the adapter was reset for that before, and nothing was received since.
-  var wasResetInVain: Bool { silences > 12 }
+  var wasResetInVain: Bool { resetsForSilence > 1 }
 
   // MARK: Faults
 

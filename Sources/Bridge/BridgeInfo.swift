@@ -166,7 +166,7 @@ extension CentralState {
   /// The adapter's state in one word.
   package var word: String {
     switch self {
-    case .noBus, .noBluetoothd, .adapterAbsent: "absent"
+    case .noBus, .noBluetoothd, .noAnswer, .adapterAbsent: "absent"
     case .adapterInUse: "in_use"
     case .unauthorized: "unauthorized"
     case .adapterUnsupported: "unsupported"

@@ -174,7 +174,7 @@ extension CentralState {
   /// Whether a command does not wait a moment for another one.
   fileprivate var isDecided: Bool {
     switch self {
-    case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true
+    case .on, .noBus, .noBluetoothd, .noAnswer, .unauthorized, .adapterUnsupported, .adapterInUse: true
     // The adapter may appear a moment later.
     case .adapterAbsent, .adapterOff, .adapterBlocked: false
     }

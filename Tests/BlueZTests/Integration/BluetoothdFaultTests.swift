@@ -8,17 +8,17 @@ import Testing
 @Suite struct BluetoothdFaultTests {
   @Test func missingObjectListIsRequestedAgain() async throws {
     let bus = try await PrivateBus()
-    let fake = try await FakeBlueZ.start(
-      bus: bus.address,
-      answers: [
-        "GetManagedObjects": FakeBlueZ.error("org.freedesktop.DBus.Error.AccessDenied", "not you")
-      ])
+    let fake = try await FakeBlueZ.start(bus: bus.address, answers: ["GetManagedObjects": FakeBlueZ.never])
     var limits = Limits.test
+    limits.objectList = .seconds(1)
     limits.retry = .milliseconds(10)
     let tested = await CentralUnderTest(bus.address, limits: limits)
-    for _ in 0..<3 { try await fake.called("GetManagedObjects") }
+    #expect(try await tested.state() == .noAnswer)
+    await fake.answer(
+      "GetManagedObjects", FakeBlueZ.error("org.freedesktop.DBus.Error.AccessDenied", "not you"))
     #expect(try await tested.state() == .unauthorized)
     await fake.answer("GetManagedObjects") { fake, call in fake.reply(call, .string("what objects?")) }
+    #expect(try await tested.state() == .noAnswer)
     for _ in 0..<3 { try await fake.called("GetManagedObjects") }
     await fake.answer("GetManagedObjects") { fake, call in
       fake.reply(call, .dictionary(key: "o", value: "a{sa{sv}}", []))

@@ -241,6 +241,49 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// Before it is removed no attempt may use it.
+  @Test func aSecondDisconnectDoesNotEndTheFirst() async throws {
+    let faults = try await Faults(answers: [
+      "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,
+    ]) {
+      $0.operation = .milliseconds(50)
+      $0.treeUpdate = .seconds(3600)
+    }
+    let characteristics = try await faults.connect()
+    _ = try? await faults.central.read(characteristics[0])
+    let first = Task { await faults.central.disconnect(Recorded.id) }
+    try await faults.fake.called("Disconnect")
+    await faults.fake.answer("Disconnect", FakeBlueZ.ok)
+    await faults.central.disconnect(Recorded.id)
+    #expect(await faults.central.isEnding(Recorded.id))
+    // Ends its pause.
+    first.cancel()
+    await first.value
+    #expect(await !faults.central.isEnding(Recorded.id))
+    #expect(faults.fake.count("RemoveDevice") == 1)
+    try await faults.tested.end()
+  }
+
+  /// The removal, the reply and the advertisement arrive together.
+  @Test func aPeripheralThatIsFoundAgainAtOnceIsInRange() async throws {
+    let faults = try await Faults(answers: [
+      "RemoveDevice": { fake, call in
+        for event in Recorded.deviceRemoved { fake.signal(event) }
+        fake.reply(call)
+        fake.signal(Recorded.deviceAdded)
+        // The bus delivers meanwhile.
+        usleep(100_000)
+      }
+    ])
+    try await faults.central.unpair(Recorded.id)
+    #expect(await faults.central.wait(patience) { !$0.peripherals.isEmpty })
+    let isRemoved = faults.tested.events.elements.compactMap { event in
+      if case .seen(let peripheral) = event { peripheral.isRemoved } else { nil }
+    }
+    #expect(isRemoved.last == false)
+    try await faults.tested.end()
+  }
+
   @Test func aPeripheralThatWasRemovedAndIsNotFoundAgainIsLost() async throws {
     let faults = try await Faults(answers: [
       "ReadValue": FakeBlueZ.never, "RemoveDevice": FakeBlueZ.removed,

@@ -204,6 +204,24 @@ import Testing
     #expect(await pair(central, id) == nil)
   }
 
+  /// By another program. bluetoothd may answer Pair nevertheless.
+  @Test(arguments: [false, true], [false, true])
+  func itIsRemovedWhilePairing(isLinked: Bool, isAnswered: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok,
+      "Pair": { fake, call in
+        if isLinked { fake.signal(Recorded.device(["Connected": .boolean(true)])) }
+        fake.signal(Recorded.deviceRemoved.last!)
+        guard isAnswered else { return }
+        fake.later(.milliseconds(50)) {
+          fake.refuse(call, "org.bluez.Error.ConnectionAttemptFailed", "Page Timeout")
+        }
+      },
+    ]) { $0.treeUpdate = isAnswered ? patience : .milliseconds(20) }
+    #expect(await pair(faults.tested, Recorded.id) == (isAnswered ? .notInRange : .failed(.gone)))
+    try await faults.tested.end()
+  }
+
   @Test func bluetoothdEndsWhilePairing() async throws {
     let fixture = try await Self.fixture(.passkey)
     let (central, id) = try await fixture.centralAndMicroBit()

@@ -130,16 +130,19 @@ import Testing
     ]
   }
 
-  /// StartDiscovery succeeds, `Discovering` is true, and nothing is received any more.
+  /// StartDiscovery succeeds, `Discovering` is true, and nothing is received any more. The reset is due while another program
+  /// has a link, and is made after that.
   @Test func adapterThatReceivesNothingAnyMoreIsReset() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(
-      answers: Self.discovery(ResetFaultTests.power(asked)) {
-        $0.count("StartDiscovery") == 1 || asked.elements == [false, true]
+      answers: Self.discovery(ResetFaultTests.power(asked)) { fake in
+        let count = fake.count("StartDiscovery")
+        if [1, 7].contains(count) { fake.signal(Recorded.device(["Connected": .boolean(count == 1)])) }
+        return count == 1 || asked.elements == [false, true]
       }
     ) { $0.scanCheck = soon }
     await faults.central.scan(true)
-    for _ in 0..<6 { try await faults.fake.called("StartDiscovery") }
+    for _ in 0..<9 { try await faults.fake.called("StartDiscovery") }
     #expect(asked.elements == [false, true])
     try await faults.tested.end()
   }

@@ -1,3 +1,4 @@
+import DBus
 import GATT
 import TestSupport
 import Testing
@@ -34,11 +35,24 @@ import Testing
     #expect(rest.temperature == nil && rest.count == characteristics.count - 2)
     // bluetoothd never answers it.
     await #expect(throws: CentralError.refused("the characteristic was removed")) { try await reading.value }
+    // The link is not taken for one that is gone.
+    await #expect(throws: CentralError.characteristicRemoved) { try await tested.central.read(before) }
     await fixture.serve(Self.temperature, true)
     let after = try #require(try await changed(tested).temperature)
     #expect(after.path == before.path && after != before)
     #expect(await fixture.isLinked())
     try await tested.end()
+  }
+
+  /// Its removal is not signalled yet.
+  @Test func aCharacteristicThatBluetoothdDoesNotKnowIsRemoved() async throws {
+    let unknown = FakeBlueZ.error(DBusName.Failure.unknownObject, "no such object")
+    let faults = try await Faults(answers: ["ReadValue": unknown])
+    let temperature = try #require(try await faults.connect().temperature)
+    await #expect(throws: CentralError.characteristicRemoved) {
+      try await faults.central.read(temperature)
+    }
+    try await faults.tested.end()
   }
 
   @Test func returningCharacteristicIsSubscribedToAgain() async throws {

@@ -21,6 +21,8 @@ import Testing
     #expect(status.next(nil, name: "hci0") == nil)
     status.set(.absent)
     #expect(status.next(nil, name: "hci0") == .noBluetoothd)
+    status.set(.silent)
+    #expect(status.next(nil, name: "hci0") == .noAnswer)
     status = await started()
     #expect(status.next(Self.on, name: "hci0") == nil)
     status.set(.listed)

@@ -37,7 +37,7 @@ import Testing
     #expect(scanner.longestSilence == .seconds(30) && scanner.takeFilter().strength)
     var silences: [Duration] = []
     for _ in 0..<5 {
-      _ = scanner.heardNothing()
+      _ = scanner.heardNothing(mayReset: true)
       silences.append(scanner.longestSilence)
     }
     #expect(silences == [60, 120, 240, 300, 300].map { .seconds($0) })
@@ -50,11 +50,19 @@ import Testing
   /// Where nothing advertises, one reset is news.
   @Test func resetsForSilenceAreRareAndInVainAfterTheFirst() {
     func resetsInVain(of silences: Int) -> [Bool] {
-      (0..<silences).compactMap { _ in scanner.heardNothing() ? scanner.wasResetInVain : nil }
+      (0..<silences).compactMap { _ in scanner.heardNothing(mayReset: true) ? scanner.wasResetInVain : nil }
     }
     #expect(resetsInVain(of: 29) == [false, true, true])
     scanner.heard()
     #expect(resetsInVain(of: 5) == [false])
+  }
+
+  /// As when the last link has ended.
+  @Test func aResetForSilenceIsDueUntilItIsAllowed() {
+    for _ in 0..<20 { #expect(!scanner.heardNothing(mayReset: false)) }
+    #expect(scanner.heardNothing(mayReset: true) && !scanner.wasResetInVain)
+    for _ in 0..<11 { #expect(!scanner.heardNothing(mayReset: true)) }
+    #expect(scanner.heardNothing(mayReset: true) && scanner.wasResetInVain)
   }
 
   @Test func aFailureIsRetriedOnceItIsTime() {
