@@ -165,7 +165,7 @@ let package = Package(
       "WebTests",
       [
         "Web", "BlueZ", "Bridge", "Devices", "Configuration", "EventLoop", "Findings", "GATT", "JSON", "Log",
-        "MQTT", "Recording", "Store", "TestSupport",
+        "MQTT", "Recording", "Sockets", "Store", "TestSupport",
       ]),
     tests(
       "HomeAssistantTests",

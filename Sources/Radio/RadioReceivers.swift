@@ -18,7 +18,8 @@ import Log
     package var last: Timestamp?
     /// When it has printed anything last.
     var lastBytes: Timestamp?
-    /// Whether its program forwards what is written to it; nil: it was not asked, or may still answer.
+    /// Whether its program forwards what is written to it; nil: it was not asked, or may still answer; false: it has
+    /// not answered so far.
     package var sends: Bool?
     /// Why nothing can be read; nil: it can.
     package var obstacle: SerialPort.Obstacle?
@@ -49,6 +50,8 @@ import Log
     var port: SerialPort?
     /// Asks again whether its program forwards lines.
     var timer: LoopTimer?
+    /// Whether it may still answer the last question.
+    var isAsked = false
     /// When it has heard the senders with these names last.
     var heard: [MicrobitName: Moment] = [:]
 
@@ -64,12 +67,17 @@ import Log
   /// What is written to ask whether the program forwards lines, and what it prints if so.
   private nonisolated static let (question, answer) = ("hello", Array("forwards".utf8))
   private nonisolated static let mostQuestions = 5
-  private nonisolated static let patience = Duration.seconds(2)
+  /// How long an answer is awaited, how long it is until the next question if there was none to so many, and
+  /// ``SerialPort/silence``.
+  package nonisolated static let times = (
+    patience: Duration.seconds(2), pause: Duration.seconds(60), silence: SerialPort.silence
+  )
 
   /// How many senders a receiver is known to hear; then it is learnt anew.
   private nonisolated static let mostHeard = 256
 
   private let mayWrite: Bool
+  private let times: (patience: Duration, pause: Duration, silence: Duration)
   private let received: @LoopActor ([RadioPacket], _ port: String) -> Void
   private let changed: @LoopActor () -> Void
   private let log = Logger(component: "radio")
@@ -80,14 +88,17 @@ import Log
   /// - Parameters:
   ///   - mayWrite: whether anything may be written to a port.
   ///   - folder: where the ports are found; another one than udev's only in tests.
+  ///   - times: shorter ones only in tests.
   ///   - received: called with what has come at once from a receiver.
   ///   - changed: called when a receiver comes, goes, or cannot be read.
   package init(
     _ ports: Configuration.Radio.Ports, mayWrite: Bool = false, in folder: String = MicrobitPort.folder,
+    times: (patience: Duration, pause: Duration, silence: Duration) = times,
     received: @escaping @LoopActor ([RadioPacket], _ port: String) -> Void,
     changed: @escaping @LoopActor () -> Void = {}
   ) {
     self.mayWrite = mayWrite
+    self.times = times
     self.received = received
     self.changed = changed
     switch ports {
@@ -136,7 +147,8 @@ import Log
     let board = path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
     let receiver = Receiver(path, board: board)
     receivers.append(receiver)
-    receiver.port = SerialPort(path, isWritten: mayWrite) { [weak self, weak receiver] event in
+    receiver.port = SerialPort(path, isWritten: mayWrite, silence: times.silence) {
+      [weak self, weak receiver] event in
       guard let self, let receiver else { return }
       handle(event, of: receiver)
     }
@@ -145,7 +157,9 @@ import Log
   private func handle(_ event: SerialPort.Event, of receiver: Receiver) {
     switch event {
     case .received(let bytes): receive(bytes, from: receiver)
-    case .resumed: receiver.lines.resumed()
+    case .resumed:
+      receiver.lines.resumed()
+      if receiver.status.sends == false { ask(receiver, Self.mostQuestions) }
     case .opened:
       receiver.lines.opened()
       receiver.status.obstacle = nil
@@ -223,17 +237,21 @@ import Log
     }
   }
 
-  /// A program that was just started may not read yet, so it is asked several times.
+  /// A program that was just started may not read yet, so it is asked several times; then seldom, as MakeCode in a
+  /// browser on this computer may have taken the answers.
   private func ask(_ receiver: Receiver, _ count: Int = 1) {
-    guard mayWrite, receiver.status.sends == nil, receiver.status.obstacle == nil else { return }
-    guard count <= Self.mostQuestions else {
-      receiver.status.sends = false
-      return changed()
-    }
-    _ = receiver.port?.write(line: Array(Self.question.utf8))
+    guard mayWrite, receiver.status.sends != true, receiver.status.obstacle == nil else { return }
+    let isAsked = count <= Self.mostQuestions
+    receiver.isAsked = isAsked
     receiver.timer?.cancel()
-    receiver.timer = loop.timer(after: Self.patience) { [weak self, weak receiver] in
-      if let self, let receiver { ask(receiver, count + 1) }
+    receiver.timer = loop.timer(after: isAsked ? times.patience : times.pause) { [weak self, weak receiver] in
+      if let self, let receiver { ask(receiver, isAsked ? count + 1 : Self.mostQuestions) }
+    }
+    if isAsked {
+      _ = receiver.port?.write(line: Array(Self.question.utf8))
+    } else if receiver.status.sends == nil {
+      receiver.status.sends = false
+      changed()
     }
   }
 
@@ -241,7 +259,8 @@ import Log
     let before = packets.count
     packets.removeAll { $0.sender == nil && $0.message == Self.answer }
     // Anybody can send this text: it is an answer only while one is awaited.
-    guard packets.count < before, receiver.status.sends == nil else { return }
+    guard packets.count < before, receiver.isAsked else { return }
+    receiver.isAsked = false
     receiver.timer?.cancel()
     receiver.status.sends = true
     log.notice("the receiver forwards values", ["port": receiver.status.port])

@@ -49,12 +49,15 @@ package enum TCPSocket {
   }
 
   /// The IP address of the other end, 4 or 16 bytes. From now on the socket sends without delay, and the kernel keeps
-  /// little for an end that does not read.
+  /// little for an end that does not read, and ends the connection if it acknowledges nothing for a minute.
   package static func peer(of descriptor: Int32) -> [UInt8] {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     var buffer: Int32 = 64 << 10
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
+    var timeout: UInt32 = 60_000
+    setsockopt(
+      descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &timeout, socklen_t(MemoryLayout<UInt32>.size))
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     guard withAddress(&address, { pointer, _ in getpeername(descriptor, pointer, &length) }) == 0 else {

@@ -67,7 +67,7 @@ import Sockets
 
   /// Ends a connection, so that who may change something always gets one; the idle ones first, as their deadlines are nearer.
   private func makeRoom() {
-    let others = connections.values.filter { !$0.mayChange && !$0.isStream }
+    let others = connections.values.filter { !$0.mayChange && !$0.isStream && !$0.isHandling }
     others.min { ($0.deadline ?? .now) < ($1.deadline ?? .now) }?.close()
   }
 

@@ -61,6 +61,8 @@ import Sockets
     socket.onEnd = { [weak self] in self?.ended() }
   }
 
+  /// Whether a request is being answered.
+  var isHandling: Bool { if case .handling = state { true } else { false } }
   /// Whether the client gets events.
   var isStream: Bool { if case .sending(_, let source?, _) = state { source.isEndless } else { false } }
 
@@ -72,7 +74,7 @@ import Sockets
   }
 
   /// Closes the socket, after the answer if there is a request.
-  func closeWhenAnswered() { if case .handling = state { isLast = true } else { close() } }
+  func closeWhenAnswered() { if isHandling { isLast = true } else { close() } }
 
   private func ended() {
     if case .sending(_, let source, _) = state { source?.end() }

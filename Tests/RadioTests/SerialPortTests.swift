@@ -16,9 +16,12 @@ import Testing
 
     nonisolated init() {}
 
-    func start(_ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String) {
+    func start(
+      _ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String,
+      times: (Duration, Duration, Duration) = RadioReceivers.times
+    ) {
       receivers = RadioReceivers(
-        ports, mayWrite: sends, in: folder,
+        ports, mayWrite: sends, in: folder, times: times,
         received: { packets, _ in self.packets += packets.map { String(decoding: $0.message, as: UTF8.self) }
         },
         changed: { self.changes += 1 })
@@ -34,6 +37,8 @@ import Testing
 
     /// Why nothing can be sent.
     var problem: String? { receivers?.sendProblem() }
+    /// Whether the first receiver forwards values.
+    var sends: Bool? { receivers?.statuses.first?.sends }
     var open: Int { receivers?.statuses.count { $0.obstacle == nil } ?? 0 }
     var obstacles: [SerialPort.Obstacle?] { receivers?.statuses.map(\.obstacle) ?? [] }
   }
@@ -183,6 +188,37 @@ import Testing
       #expect(await recorder.receivers?.send(Array(line.utf8), to: name) == true)
       try await eventually("it is sent") { terminals[index].shown().contains(line) }
     }
+    await recorder.receivers?.stop()
+  }
+
+  /// MakeCode in a browser has taken the first answers: the receiver is asked again, and when its port was silent.
+  @Test(arguments: [
+    (Duration.milliseconds(20), Duration.seconds(3600)), (.seconds(3600), .milliseconds(20)),
+  ])
+  func aLateAnswerIsTaken(pause: Duration, silence: Duration) async throws {
+    let (terminal, recorder) = (try PseudoTerminal(), Recorder())
+    let times = (Duration.milliseconds(200), pause, silence)
+    await recorder.start(.paths([terminal.path]), sends: true, in: "/nowhere", times: times)
+    try await eventually("it has not answered") { await recorder.sends == false }
+    _ = terminal.shown()
+    try await eventually("it has answered") {
+      if terminal.shown().contains("hello\n") { terminal.type("\nforwards\n") }
+      return await recorder.sends == true
+    }
+    // It was opened, has not answered, and has.
+    #expect(await recorder.changes == 3)
+    await recorder.receivers?.stop()
+  }
+
+  /// Others may send the same text.
+  @Test func anAnswerToNoQuestionIsNone() async throws {
+    let (terminal, recorder) = (try PseudoTerminal(), Recorder())
+    let times = (Duration.milliseconds(1), Duration.seconds(3600), Duration.seconds(3600))
+    await recorder.start(.paths([terminal.path]), sends: true, in: "/nowhere", times: times)
+    try await eventually("it has not answered") { await recorder.sends == false }
+    terminal.type("\nforwards\ntemp:21\n")
+    try await eventually("the line") { await recorder.packets == ["temp:21"] }
+    #expect(await recorder.sends == false)
     await recorder.receivers?.stop()
   }
 

@@ -91,6 +91,22 @@ import Testing
     #expect(try await first.status == 200)
   }
 
+  @Test func theBrowserWhoseAnswersAreTriedKeepsItsConnection() async throws {
+    let site = try await Site(Host(isSlow: true))
+    async let reply = site.submit()
+    try await eventually("they are being tried") { site.host.count == 1 }
+    var clients: [LineClient] = []
+    for number in 1..<HTTPClients.most {
+      clients.append(try LineClient(port: site.port.number, from: number % 2 == 0 ? 2 : 3))
+      clients[number - 1].send("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      #expect(try await clients[number - 1].line() == "HTTP/1.1 404 Error\r")
+    }
+    // There is room again: the oldest of the others was ended.
+    while try await clients[0].line() != nil {}
+    site.host.waiter.resume(.success(()))
+    #expect(try await reply.status == 200)
+  }
+
   @Test func aProblemIsToldAndTheNextTryMayWin() async throws {
     let site = try await Site(Host(problem: ["reason": "broker"]))
     for _ in 0..<2 {

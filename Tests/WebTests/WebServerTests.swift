@@ -1,6 +1,8 @@
 import Findings
 import GATT
+import Glibc
 import JSON
+import Sockets
 import TestSupport
 import Testing
 
@@ -360,6 +362,15 @@ import Testing
       for client in clients { client.endSending() }
       for client in clients { _ = try await client.rest() }
     }
+  }
+
+  @Test func aClientThatHasVanishedIsNoticedAfterAMinute() {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    _ = TCPSocket.peer(of: descriptor)
+    var (timeout, size) = (UInt32(0), socklen_t(MemoryLayout<UInt32>.size))
+    getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &timeout, &size)
+    #expect(timeout == 60_000)
   }
 
   @Test func nothingRemainsWhenItStops() async throws {
