@@ -14,11 +14,10 @@ import Log
   private var session: RecordingSession?
   /// The recordings that have ended, from the oldest.
   private var ended: [Recording] = []
-  private var loading: Task<Void, Never>?
-  /// A file is being made.
-  private var isStarting = false
-  /// How long a request waits for the disk.
-  private static let patience = Duration.seconds(20)
+  /// Reads what earlier runs have left; another task in tests.
+  var loading: Task<Void, Never>?
+  /// A request to start whose file is being made; cancelled once it is answered.
+  private(set) var starting: Task<Result<Recording, RequestError>, Never>?
 
   /// - Parameter folder: where the files are; nil: there is no place for them.
   package init(_ engine: DeviceManager, folder: String?, limits: RecordingLimits = RecordingLimits()) {
@@ -64,13 +63,17 @@ import Log
     guard let folder else { throw RequestError("there is no state folder for recordings") }
     let name = name.map { TopicWord.word($0) } ?? Timestamp.now.localMinute
     guard !name.isEmpty else { throw RequestError(.invalid, "name must have a letter or a digit") }
+    guard starting == nil else { throw isRecording }
+    let task = loop.task { [self] in await create(name, folder) }
+    starting = task
+    defer { task.cancel() }
+    return try await answer { () throws(RequestError) -> Recording in try await task.value.get() }
+  }
+
+  private func create(_ name: String, _ folder: RecordingFolder) async -> Result<Recording, RequestError> {
+    defer { starting = nil }
     await loading?.value
-    guard session == nil, !isStarting else {
-      throw RequestError(
-        .failed, "\(current?.name ?? "a recording") is being recorded already: stop it first")
-    }
-    isStarting = true
-    defer { isStarting = false }
+    guard session == nil else { return .failure(isRecording) }
     let reserve = limits.reserve
     let open: RecordingFolder.Open
     do throws(RecordingFailure) {
@@ -78,13 +81,34 @@ import Log
         try folder.create(name, at: .now, reserve: reserve)
       }
     } catch {
-      throw RequestError(error.description)
+      return .failure(RequestError(error.description))
+    }
+    // Its sender was told meanwhile that the disk does not answer.
+    guard !Task.isCancelled else {
+      _ = await EventLoop.blocking { folder.remove(open.recording.name) }
+      return .failure(Self.noAnswer)
     }
     log.notice("recording", ["name": open.recording.name])
     begin(open, folder)
     // In turns, each device would come only after minutes.
     engine.beginRound()
-    return open.recording
+    return .success(open.recording)
+  }
+
+  private var isRecording: RequestError {
+    RequestError(.failed, "\(current?.name ?? "a recording") is being recorded already: stop it first")
+  }
+
+  private static let noAnswer = RequestError("the disk does not answer")
+
+  /// Runs `body`, which asks the disk; when it takes too long, it goes on by itself.
+  private func answer<T: Sendable>(
+    _ body: @escaping @LoopActor () async throws(RequestError) -> T
+  ) async throws(RequestError) -> T {
+    let result = await loop.result(within: limits.patience) { () -> Result<T, RequestError> in
+      do throws(RequestError) { return .success(try await body()) } catch { return .failure(error) }
+    }
+    return try (result ?? .failure(Self.noAnswer)).get()
   }
 
   private func begin(_ open: RecordingFolder.Open, _ folder: RecordingFolder) {
@@ -95,37 +119,41 @@ import Log
 
   /// Ends the recording.
   package func finish() async throws(RequestError) -> Recording {
-    await loading?.value
-    guard let session else { throw RequestError(.failed, "nothing is being recorded") }
-    session.end(.stop)
-    guard let recording = await loop.result(within: Self.patience, of: session.written) else {
-      throw RequestError("the disk does not answer")
+    try await answer { [self] () throws(RequestError) -> Recording in
+      await loading?.value
+      _ = await starting?.value
+      guard let session else { throw RequestError(.failed, "nothing is being recorded") }
+      session.end(.stop)
+      return await session.written()
     }
-    return recording
   }
 
   /// The recordings, from the newest, when those of earlier runs are known.
-  package func list() async -> [Recording] {
-    await loading?.value
-    return recordings
+  package func list() async throws(RequestError) -> [Recording] {
+    try await answer { [self] () throws(RequestError) -> [Recording] in
+      await loading?.value
+      return recordings
+    }
   }
 
   /// Deletes a recording that has ended.
   /// - Parameter text: its name, or what was given as its name.
   package func delete(_ text: String) async throws(RequestError) {
-    await loading?.value
-    let name = Recording.named(text, among: recordings.map(\.name)) ?? text
-    guard name != current?.name else {
-      throw RequestError(.failed, "\(name) is being recorded: stop it first")
+    try await answer { [self] () throws(RequestError) in
+      await loading?.value
+      let name = Recording.named(text, among: recordings.map(\.name)) ?? text
+      guard name != current?.name else {
+        throw RequestError(.failed, "\(name) is being recorded: stop it first")
+      }
+      guard let folder, ended.contains(where: { $0.name == name }) else {
+        throw RequestError(.notFound, "there is no recording \(Excerpt(name))")
+      }
+      guard await EventLoop.blocking({ folder.remove(name) }) else {
+        throw RequestError(.failed, "\(name) cannot be deleted: is the disk read-only?")
+      }
+      ended.removeAll { $0.name == name }
+      log.notice("deleted", ["name": name])
     }
-    guard let folder, ended.contains(where: { $0.name == name }) else {
-      throw RequestError(.notFound, "there is no recording \(Excerpt(name))")
-    }
-    guard await EventLoop.blocking({ folder.remove(name) }) else {
-      throw RequestError(.failed, "\(name) cannot be deleted: is the disk read-only?")
-    }
-    ended.removeAll { $0.name == name }
-    log.notice("deleted", ["name": name])
   }
 
   /// A recording as a table; nil: there is none of this name. Opening it blocks.

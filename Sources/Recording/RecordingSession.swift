@@ -166,6 +166,8 @@ package struct RecordingLimits: Sendable {
   var mostBytes = 64 << 20
   /// How many bytes of the disk stay free: the gateway needs some for its state.
   var reserve = 32 << 20
+  /// How long a request waits for the disk.
+  var patience = Duration.seconds(20)
 
   package init() {}
 }

@@ -2,7 +2,7 @@ import EventLoop
 
 /// The changes that are not written yet, the newest for each key, and when a transaction is to write them. Pure.
 struct Backlog<Change> {
-  private let pacing: Pacing
+  let pacing: Pacing
   private var waiting: [String: Change] = [:]
   /// The changes of the transaction that is running; empty: none is.
   private var writing: [String: Change] = [:]

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// The delays of transactions.
+/// The times of transactions.
 struct Pacing: Sendable, Equatable {
   /// The time from a change to the transaction, which writes related changes together; also the time between transactions
   /// of urgent changes.
@@ -11,4 +11,6 @@ struct Pacing: Sendable, Equatable {
   var early = 20
   /// The delays between attempts after a transaction has failed.
   var retry = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
+  /// The most time for a transaction until it is reported that the disk does not answer.
+  var patience = Duration.seconds(20)
 }

@@ -184,15 +184,16 @@ import Log
     return lost
   }
 
-  /// The timer keeps this object until the changes are written.
   /// When what waits is written; nil: nothing waits, or a transaction is running.
   var deadline: Moment? { backlog.deadline }
 
+  /// The timer keeps this object until the changes are written.
   private func setTimer() { timer.set(deadline) { self.write() } }
 
   private func write() {
     let changes = backlog.take(at: .now).mapValues { value in value().map(Change.put) ?? .delete }
     guard let path, !changes.isEmpty else { return }
+    let limit = loop.timer(after: backlog.pacing.patience) { self.report("the disk does not answer") }
     writing = loop.task { [self] in
       let (opened, read) = (database, read)
       let result = await EventLoop.blocking {
@@ -202,6 +203,7 @@ import Log
           return database
         }
       }
+      limit.cancel()
       switch result {
       case .success(let written):
         database = written
@@ -210,15 +212,19 @@ import Log
         trouble = nil
       case .failure(let error):
         backlog.failed(at: .now)
-        if trouble == nil {
-          Self.log.error(
-            "cannot write the state database: changes are kept in memory, and writing is retried",
-            ["reason": error.description])
-        }
-        trouble = error.description
+        report(error.description)
       }
       setTimer()
     }
+  }
+
+  private func report(_ reason: String) {
+    if trouble == nil {
+      Self.log.error(
+        "cannot write the state database: changes are kept in memory, and writing is retried",
+        ["reason": reason])
+    }
+    trouble = reason
   }
 }
 

@@ -1,4 +1,7 @@
+import Configuration
+import Devices
 import EventLoop
+import GATT
 import Glibc
 import Store
 import TestSupport
@@ -240,6 +243,36 @@ import Testing
     #expect(drain(&queue, file, from: Self.start + .seconds(2)) == Array(0..<5))
   }
 
+  @Test(
+    "While the disk does not answer, what came later is sent, and the rest when it answers",
+    arguments: [true, false])
+  func stalledFile(isWritten: Bool) throws {
+    var queue = opened()
+    add(0..<3, to: &queue)
+    queue.writeMemory()
+    let next = queue.nextWork()
+    let work = try #require(next)
+    add(3..<5, to: &queue)
+    queue.connected(receiveMaximum: 1000)
+    #expect(!queue.mayBeSent)
+    queue.stalled()
+    #expect(queue.mayBeSent && !queue.hasMemory && queue.messages == 5)
+    let sent = queue.next(at: Self.start) + queue.next(at: Self.start + .seconds(1))
+    #expect(numbers(sent) == [3, 4] && queue.nextWork() == nil)
+    queue.completed([-1])
+    queue.disconnected()
+    var outcome = SpoolFile.Outcome()
+    outcome.failure = "the disk is full"
+    _ = queue.finished(isWritten ? file.perform(work) : outcome)
+    if !isWritten { queue.retry() }
+    queue.connected(receiveMaximum: 1000)
+    #expect(drain(&queue, file, from: Self.start + .seconds(2)) == [0, 1, 2, 4])
+    #expect(queue.lost == 0)
+    queue.stalled()
+    add(5..<6, to: &queue)
+    #expect(queue.hasMemory && !queue.mayBeSent, "there was no work")
+  }
+
   @Test func aCloseDuringAWriteWritesTheRestAfterwards() throws {
     var queue = opened()
     add(0..<3, to: &queue)
@@ -336,5 +369,32 @@ import Testing
       }
     }
     #expect((1000...1001).contains(taken))
+  }
+}
+
+@LoopActor @Suite struct SpoolTests {
+  @Test func aDiskThatDoesNotAnswerIsReportedUntilItDoes() async throws {
+    let folder = try TemporaryFolder()
+    let path = try folder.write("", to: "spool")
+    let descriptor = open(path, O_RDWR)
+    defer { close(descriptor) }
+    // SQLite waits a second for it, each time. The number is F_OFD_SETLK's, which is not imported.
+    let setLock: Int32 = 37
+    var lock = Glibc.flock()
+    lock.l_type = Int16(F_WRLCK)
+    try #require(fcntl(descriptor, setLock, &lock) == 0)
+    let gateway = GatewayID(hostName: "here")
+    let engine = DeviceManager(Configuration(), gateway: gateway, state: .inMemory())
+    let context = BridgeContext(Configuration(), gateway: gateway, engine: engine)
+    let spool = Spool(Configuration.Spool(), path: path, context)
+    spool.patience = .milliseconds(10)
+    spool.start()
+    try await eventually("the finding") {
+      await spool.finding?.text.contains("the disk does not answer") == true
+    }
+    lock.l_type = Int16(F_UNLCK)
+    #expect(fcntl(descriptor, setLock, &lock) == 0)
+    try await eventually("its end") { await spool.finding == nil }
+    await spool.close(within: patience)
   }
 }

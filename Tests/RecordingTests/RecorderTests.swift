@@ -32,11 +32,11 @@ import Testing
   }
 
   /// The gateway is killed, and starts again.
-  func startAgain(_ limits: RecordingLimits = RecordingLimits()) async {
+  func startAgain(_ limits: RecordingLimits = RecordingLimits()) async throws {
     await recorder.stop(within: .seconds(5))
     recorder = Recorder(engine, folder: folder, limits: limits)
     recorder.start()
-    _ = await recorder.list()
+    _ = try await recorder.list()
   }
 
   var device: Device { engine.registry.byAddress[Self.address]! }
@@ -91,9 +91,9 @@ import Testing
         "table-1 temperature 2", "table-1 temperature 3", "table-1 values/moisture 7",
         "table-1 values/moisture 8",
       ])
-    #expect(await test.recorder.list() == [ended])
-    await test.startAgain()
-    #expect(await test.recorder.list() == [ended])
+    #expect(try await test.recorder.list() == [ended])
+    try await test.startAgain()
+    #expect(try await test.recorder.list() == [ended])
     #expect(test.recorder.current == nil && test.device.observers.count == observers)
   }
 
@@ -111,7 +111,41 @@ import Testing
     let without = Recorder(test.engine, folder: nil)
     without.start()
     await #expect(throws: RequestError.self) { try await without.record(nil) }
-    #expect(await without.list().isEmpty)
+    #expect(try await without.list().isEmpty)
+  }
+
+  @Test func oneWhoseFileIsBeingMadeIsEnded() async throws {
+    let test = try RecorderUnderTest(folder)
+    let recorder = test.recorder
+    _ = try await recorder.list()
+    // The loop runs them in this order, and the file is made on another thread.
+    let first = loop.task { try? await recorder.record("a") }
+    let second = loop.task { try? await recorder.record("b") }
+    let end = loop.task { try? await recorder.finish() }
+    #expect(await first.value?.name == "a")
+    #expect(await second.value == nil)
+    let ended = try #require(await end.value)
+    #expect(ended.name == "a" && ended.end == .stop && recorder.current == nil)
+  }
+
+  @Test("While the disk does not answer, requests fail, and what was to be started is not recorded later")
+  func diskThatDoesNotAnswer() async throws {
+    var limits = RecordingLimits()
+    limits.patience = .milliseconds(1)
+    let test = try RecorderUnderTest(folder, limits)
+    let (recorder, answer) = (test.recorder, Waiter<Void>())
+    await recorder.loading?.value
+    recorder.loading = loop.task { _ = try? await answer.value() }
+    let failure = RequestError("the disk does not answer")
+    await #expect(throws: failure) { try await recorder.record("a") }
+    await #expect(throws: failure) { try await recorder.finish() }
+    await #expect(throws: failure) { try await recorder.delete("a") }
+    await #expect(throws: failure) { try await recorder.list() }
+    let start = try #require(recorder.starting)
+    answer.resume(.success(()))
+    _ = await start.value
+    #expect(recorder.current == nil && recorder.starting == nil)
+    #expect(try names(in: test.folder) == [])
   }
 
   @Test("The next run goes on: with the same columns, without what a power cut has left of a line")
@@ -123,7 +157,7 @@ import Testing
     let path = "recordings/a.part"
     let before = try text(of: path)
     try folder.write(before + "[12,0,9\u{0}\u{0}", to: path)
-    await test.startAgain()
+    try await test.startAgain()
     #expect(test.recorder.current?.readings == 2 && test.recorder.current?.bytes == before.utf8.count)
     test.receive(3)
     let ended = try await test.recorder.finish()
@@ -143,7 +177,7 @@ import Testing
     var lines = try text(of: path).split(separator: "\n").map(String.init)
     lines[1] = String(repeating: "x", count: lines[1].utf8.count)
     try folder.write(lines.joined(separator: "\n") + "\n", to: path)
-    await test.startAgain()
+    try await test.startAgain()
     test.receive(line: "light:8")
     test.receive(line: "moisture:9")
     test.receive(2)
@@ -163,7 +197,7 @@ import Testing
     let path = "recordings/a.part"
     let before = try text(of: path)
     try folder.write(before + String(repeating: "\u{0}", count: 300 << 10), to: path)
-    await test.startAgain()
+    try await test.startAgain()
     #expect(test.recorder.current?.bytes == before.utf8.count)
     test.receive(1)
     _ = try await test.recorder.finish()
@@ -176,7 +210,7 @@ import Testing
     _ = try await test.recorder.record("b")
     _ = try await test.recorder.finish()
     try folder.write(text, to: "recordings/a.part")
-    await test.startAgain()
+    try await test.startAgain()
     #expect(test.recorder.current == nil)
     #expect(access(folder.path + "/recordings/a.part", F_OK) != 0)
     #expect(try await test.recorder.record("a").name == "a")
@@ -192,8 +226,8 @@ import Testing
     let path = folder.path + "/recordings/a"
     rename(path + ".rec", path + ".part")
     if !canBeRenamed { mkdir(path + ".rec", 0o700) }
-    await test.startAgain()
-    #expect(await test.recorder.list() == [ended] && test.recorder.current == nil)
+    try await test.startAgain()
+    #expect(try await test.recorder.list() == [ended] && test.recorder.current == nil)
     #expect(access(path + ".part", F_OK) == (canBeRenamed ? -1 : 0))
     #expect(try await test.rows("a") == ["table-1 temperature 1"])
     if !canBeRenamed { rmdir(path + ".rec") }
@@ -243,7 +277,7 @@ import Testing
     _ = try await test.recorder.record("a")
     for number in 0..<200 { test.receive(number) }
     try await eventually("it ends") { await test.recorder.current == nil }
-    let ended = try #require(await test.recorder.list().first)
+    let ended = try #require(try await test.recorder.list().first)
     #expect(ended.end == .size && ended.bytes < 1200)
     let rows = try await test.rows("a")
     #expect(
@@ -256,9 +290,9 @@ import Testing
     test.receive(1)
     var limits = RecordingLimits()
     limits.longest = 1
-    await test.startAgain(limits)
+    try await test.startAgain(limits)
     try await eventually("it ends") { await test.recorder.current == nil }
-    let ended = try #require(await test.recorder.list().first)
+    let ended = try #require(try await test.recorder.list().first)
     #expect(ended.end == .time && ended.readings == 1)
     #expect(ended.ended?.milliseconds == ended.started.milliseconds + 1, "and not at the begin of that run")
   }
@@ -270,7 +304,7 @@ import Testing
     let test = try RecorderUnderTest(folder)
     mkdir(test.folder, 0o700)
     try folder.write("{\"started\":\(started)}\n", to: "recordings/a.part")
-    await test.startAgain()
+    try await test.startAgain()
     #expect(test.recorder.current?.name == "a")
     test.receive(1)
     let ended = try await test.recorder.finish()
@@ -284,10 +318,10 @@ import Testing
     test.receive(1)
     var limits = RecordingLimits()
     limits.reserve = .max / 2
-    await test.startAgain(limits)
+    try await test.startAgain(limits)
     test.receive(2)
     try await eventually("it ends") { await test.recorder.current == nil }
-    let ended = try #require(await test.recorder.list().first)
+    let ended = try #require(try await test.recorder.list().first)
     #expect(ended.end == .disk && ended.readings == 1 && ended.lost == 1)
     #expect(try await test.rows("a") == ["table-1 temperature 1"])
     await #expect(throws: RequestError.self) { try await test.recorder.record("b") }
@@ -305,7 +339,7 @@ import Testing
       try await test.recorder.delete("b")
     }
     try await test.recorder.delete("A!")
-    #expect(await test.recorder.list() == [] && test.recorder.table("a", .rows) == nil)
+    #expect(try await test.recorder.list() == [] && test.recorder.table("a", .rows) == nil)
     #expect(try names(in: test.folder) == [])
   }
 
@@ -315,7 +349,7 @@ import Testing
       _ = try await test.recorder.record("a")
       _ = try await test.recorder.finish()
     }
-    let kept = await test.recorder.list()
+    let kept = try await test.recorder.list()
     #expect(kept.count == RecordingFolder.mostRecordings && kept.last?.name == "a-2")
     let folder = test.folder
     try await eventually("the file is removed") {

@@ -44,6 +44,21 @@ import Testing
       try StateDatabase.records(path: path).texts == ["old": "old", "new": "newer", "newest": "newest"])
   }
 
+  @Test func aDiskThatDoesNotAnswerIsReportedUntilItDoes() async throws {
+    try await writeRecords(["old": "old"], at: path)
+    let connection = try SQLiteConnection(path)
+    var pacing = quick
+    pacing.patience = .milliseconds(10)
+    let store = await open(pacing: pacing)
+    try connection.execute("BEGIN EXCLUSIVE")
+    // Each transaction waits a second for the lock.
+    await store.put("new", bytes("new"))
+    try await eventually("the report") { await store.trouble == "the disk does not answer" }
+    try connection.execute("COMMIT")
+    try await eventually("a recovery") { await store.trouble == nil }
+    #expect(await store.close(within: patience) == 0)
+  }
+
   @Test func putAndCloseDoNotWaitForDisk() async throws {
     var durations: [(putting: Duration, closing: Duration)] = []
     for _ in 0..<3 { durations.append(try await WritingTests().putAndCloseWhileLocked()) }

@@ -43,6 +43,6 @@ struct ListRecordings: GatewayRequest {
   static let verb = "record/list"
 
   func perform(_ call: RequestCall) {
-    call.later { .array(await call.host.recorder.list().map(\.json)) }
+    call.later { () throws(RequestError) in .array(try await call.host.recorder.list().map(\.json)) }
   }
 }

@@ -15,6 +15,8 @@ import Store
   /// While more waits for the socket, the broker is slow already.
   private static let mostQueued = 1000
 
+  /// The most time for a piece of work until it is reported that the disk does not answer; shorter only in tests.
+  var patience = Duration.seconds(20)
   private let context: BridgeContext
   private let file: SpoolFile?
   private var queue: SpoolQueue
@@ -136,8 +138,10 @@ import Store
     reportLoss()
     reportEnd()
     if let file, let work = queue.nextWork() {
+      let limit = loop.timer(after: patience) { [weak self] in self?.stalled() }
       working = loop.task { [weak self] in
         let outcome = await EventLoop.blocking { file.perform(work) }
+        limit.cancel()
         self?.finished(outcome)
       }
     }
@@ -182,6 +186,12 @@ import Store
     work()
   }
 
+  private func stalled() {
+    queue.stalled()
+    setFailure("the disk does not answer")
+    work()
+  }
+
   private func finish() async {
     queue.disconnected()
     guard let file else { return }
@@ -202,14 +212,18 @@ import Store
           "lost": outcome.lost == 0 ? "unknown" : "\(outcome.lost)",
         ])
     }
-    if let reason = outcome.failure, failure == nil {
+    setFailure(outcome.failure)
+  }
+
+  private func setFailure(_ reason: String?) {
+    if let reason, failure == nil {
       Self.log.error(
         "cannot use the spool: undelivered readings are kept in memory, and it is tried again",
         ["reason": reason])
-    } else if outcome.failure == nil, failure != nil {
+    } else if reason == nil, failure != nil {
       Self.log.notice("the spool can be used again")
     }
-    failure = outcome.failure
+    failure = reason
   }
 
   private func reportEnd() {

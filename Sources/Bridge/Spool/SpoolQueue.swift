@@ -16,7 +16,7 @@ struct SpoolQueue {
     /// The file is opened at once, as an earlier run may have left messages, which come first.
     case unopened
     case usable
-    /// Not used until ``retry()``, as something has failed, or there is none.
+    /// Not used until ``retry()``, as something has failed, or there is none; or not known to work, as it does not answer.
     case failing
   }
 
@@ -163,6 +163,9 @@ struct SpoolQueue {
 
   /// The file may be usable again, or there will be nothing more to write.
   mutating func retry() { (fileState, isWriteDue) = (.unopened, true) }
+
+  /// The file has not answered for long: what is not in its work is sent from memory.
+  mutating func stalled() { if work != nil { fileState = .failing } }
 
   // MARK: Sending
 
