@@ -33,7 +33,7 @@ import Store
   package var pageFinding: Finding?
   let caution: Caution
   var refusals = Refusals()
-  /// Until what the broker has refused is published again.
+  /// Until what the broker has refused is sent again.
   private var refusalTimer: LoopTimer?
 
   /// - Parameters:
@@ -175,8 +175,7 @@ import Store
       context.mqtt.subscribe([context.topics.barriers])
       context.discovery?.disconnected()
     case .connectFailed(let error): report.failed(error)
-    case .subscriptionRefused(let filter, let reason):
-      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
+    case .subscriptionRefused: sendRefusedLater()
     case .publicationRefused(let topic, let reason, let fate): refused(topic, reason, fate)
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
@@ -190,15 +189,16 @@ import Store
     switch fate {
     case .returned(let message): spool.refused(message)
     // Whatever the topic: it may be of an earlier prefix of Home Assistant.
-    case .kept: publishRefusedLater()
-    case .dropped: if context.discovery?.refused(topic, reason) == true { publishRefusedLater() }
+    case .kept: sendRefusedLater()
+    case .dropped: if context.discovery?.refused(topic, reason) == true { sendRefusedLater() }
     }
   }
 
-  /// Publishes all that is refused until then again.
-  private func publishRefusedLater() {
+  /// Publishes, and subscribes to, all that is refused until then again.
+  private func sendRefusedLater() {
     guard refusalTimer?.isPending != true else { return }
     refusalTimer = loop.timer(after: refusals.delay(at: .now)) { [weak self] in
+      self?.context.mqtt.subscribeRefusedAgain()
       self?.context.mqtt.publishRefusedStateAgain()
       self?.context.discovery?.publishRefusedAgain()
     }

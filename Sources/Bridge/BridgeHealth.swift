@@ -131,7 +131,8 @@ extension Bridge: RequestHost {
         ]
       }
       return refusals.findings(
-        isDeaf: ownership.state.barriers.isLate, isMQTT5: context.isMQTT5,
+        isDeaf: ownership.state.barriers.isLate,
+        subscription: context.mqtt.refusedSubscription { context.isOwn($0.string) }, isMQTT5: context.isMQTT5,
         remedy: Finding.aclRemedy(
           base: context.topics.base, prefix: context.configuration.homeAssistant.prefix,
           user: context.configuration.mqtt.username), at: .now)

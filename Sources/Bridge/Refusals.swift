@@ -19,7 +19,6 @@ struct Refusals {
   /// The first message that was rejected for its size, and the first one for another reason; `time` is that of the last one.
   private var tooLarge: Rejection?
   private var rejected: Rejection?
-  private var subscription: (filter: TopicFilter, reason: MQTTRefusal)?
   /// Until what the broker has refused is sent again: a quota may be exceeded for a moment, and an access control list is corrected
   /// without an end of the connection. Shorter only in tests.
   var delays = BackOff(first: .seconds(30), longest: Refusals.lasting - .seconds(60), spread: 0)
@@ -34,10 +33,6 @@ struct Refusals {
     new.time = now
     if isSize { tooLarge = new } else { rejected = new }
     return last == nil
-  }
-
-  mutating func subscriptionRefused(_ filter: TopicFilter, _ reason: MQTTRefusal) {
-    subscription = (filter, reason)
   }
 
   /// The broker has refused something that may be sent again.
@@ -58,9 +53,13 @@ struct Refusals {
 
   /// - Parameters:
   ///   - isDeaf: whether messages that the gateway sends to itself do not come back.
+  ///   - subscription: one that the broker refuses.
   ///   - isMQTT5: whether the broker gives the reason for which it refuses a subscription.
   ///   - remedy: what to allow.
-  func findings(isDeaf: Bool, isMQTT5: Bool = true, remedy: String, at now: Moment) -> [Finding] {
+  func findings(
+    isDeaf: Bool, subscription: (filter: TopicFilter, reason: MQTTRefusal)? = nil, isMQTT5: Bool = true,
+    remedy: String, at now: Moment
+  ) -> [Finding] {
     func remedyOf(_ reason: MQTTRefusal) -> String {
       reason == .notAuthorized
         ? "\(remedy); what else is refused: sudo microbit-gateway doctor"

@@ -15,7 +15,7 @@ import Web
   private var file: ConfigurationFile
   private var fleet: Fleet { didSet { bridge.report.fleet = fleet.status } }
   /// The configuration in force.
-  private var configuration: Configuration
+  private(set) var configuration: Configuration
   private let state: StateDatabase
   private let run: StateSection
   private let engine: DeviceManager
@@ -247,8 +247,8 @@ import Web
     }
   }
 
-  private func decide(_ message: Fleet.Message) {
-    guard file.configuration.fleet else { return }
+  func decide(_ message: Fleet.Message) {
+    guard file.configuration.fleet, !isStopping else { return }
     if fleet.decide(message, file) { _ = applyConfiguration() }
     let version = fleet.status?.version.map(String.init) ?? "unknown"
     if let reason = fleet.status?.reason {

@@ -2,6 +2,12 @@ import MQTT
 
 extension HomeAssistantDiscovery {
   package func refused(_ topic: TopicName, _ reason: MQTTRefusal) -> Bool {
+    if !reason.isOfSize, store.removals[topic.string] != nil {
+      // What was to be announced once more: Home Assistant could not remove it now. It stays until the next start.
+      reannounced.remove(topic.string)
+      schedule.cancelFollowUps { $0 == .removal(topic.string, .remove) }
+      return false
+    }
     guard !reason.isOfSize, let subject = discovery?.subject(of: topic.string), published[subject] != nil
     else { return false }
     published[subject]?.refused()

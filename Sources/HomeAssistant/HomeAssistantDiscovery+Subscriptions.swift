@@ -21,6 +21,31 @@ extension HomeAssistantDiscovery {
     return store.removals.values.first { $0.status == topic }?.announced.prefix
   }
 
+  func statusChanged(_ message: MQTTReceived, _ prefix: String) {
+    schedule.cancelFollowUps { [store, discovery] in
+      switch $0 {
+      case .document, .link: prefix == discovery?.prefix
+      case .removal(let topic, _): store.removals[topic]?.announced.prefix == prefix
+      }
+    }
+    if !message.payload.elementsEqual("online".utf8) {
+      started.remove(prefix)
+    } else if bridge.ownership.isAdmitted {
+      announceAgain(prefix)
+    } else if !message.retain {
+      // What is retained may be of an earlier start.
+      started.insert(prefix)
+    }
+  }
+
+  /// Home Assistant has started, perhaps with a broker that retains nothing.
+  func announceAgain(_ prefix: String) {
+    if prefix == discovery?.prefix { announceAll(.reannounce) }
+    for (topic, removal) in store.removals where removal.announced.prefix == prefix {
+      schedule.append(.removal(topic, .reannounce))
+    }
+  }
+
   func here(_ publisher: DevicePublisher) -> PublishedDocument.Here {
     PublishedDocument.Here(
       gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,

@@ -20,7 +20,9 @@ import Store
   /// The topics of removed documents that were cleared on this connection: what the broker retains may be on its way.
   private var clearedTopics: Set<String> = []
   /// The topics of removed documents that were published again, to be removed by a follow-up.
-  private var reannounced: Set<String> = []
+  var reannounced: Set<String> = []
+  /// The prefixes under which a Home Assistant has started before this gateway may publish.
+  var started: Set<String> = []
   var otherBases: Set<String> = []
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
@@ -76,11 +78,13 @@ import Store
         context.mqtt.subscribe([TopicFilter(topic)], options: .noLocal)
       }
     }
-    announceAll(.plain)
+    if discovery.map({ started.contains($0.prefix) }) != true { announceAll(.plain) }
+    for prefix in started { announceAgain(prefix) }
+    started = []
   }
 
   package func disconnected() {
-    clearedTopics = []
+    (clearedTopics, started) = ([], [])
     schedule.cancelFollowUps { _ in true }
   }
 
@@ -108,7 +112,7 @@ import Store
   package func received(_ message: MQTTReceived) {
     let topic = message.topic.string
     if let prefix = prefix(ofStatus: message.topic) {
-      return statusChanged(isOnline: message.payload.elementsEqual("online".utf8), prefix)
+      return statusChanged(message, prefix)
     }
     if !message.payload.isEmpty { return received(document: message) }
     // A user has deleted the device.
@@ -146,21 +150,6 @@ import Store
     cleared(.device(address))
     let id = publisher.device.id
     context.engine.setDeleted(id)
-  }
-
-  private func statusChanged(isOnline: Bool, _ prefix: String) {
-    schedule.cancelFollowUps { [store, discovery] in
-      switch $0 {
-      case .document, .link: prefix == discovery?.prefix
-      case .removal(let topic, _): store.removals[topic]?.announced.prefix == prefix
-      }
-    }
-    guard isOnline else { return }
-    // Home Assistant has started, perhaps with a broker that retains nothing.
-    if prefix == discovery?.prefix { announceAll(.reannounce) }
-    for (topic, removal) in store.removals where removal.announced.prefix == prefix {
-      schedule.append(.removal(topic, .reannounce))
-    }
   }
 
   private func received(document: MQTTReceived) {
@@ -204,7 +193,7 @@ import Store
   // MARK: Announcing
 
   /// Announces everything, even unchanged documents.
-  private func announceAll(_ stage: Announcement.Stage) {
+  func announceAll(_ stage: Announcement.Stage) {
     forgetRemoved()
     for subject in published.keys { published[subject]?.expire() }
     schedule.change {

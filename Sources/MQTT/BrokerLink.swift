@@ -6,9 +6,8 @@ struct BrokerLink {
   enum State: Equatable {
     /// The client has not been started. → dialling, stopped
     case idle
-    /// The host name is being resolved, on a thread that cannot be interrupted; `isOverdue` when that exceeds the time
-    /// limit of an attempt. → handshaking, waiting, stopped
-    case dialling(isOverdue: Bool)
+    /// The host name is being resolved, on a thread that cannot be interrupted. → handshaking, waiting, stopped
+    case dialling
     /// There is a socket; TCP, TLS and the CONNACK are pending. → connected, waiting, stopped
     case handshaking
     /// The broker has accepted the connection. → waiting, draining, flushing, disconnecting
@@ -95,10 +94,10 @@ struct BrokerLink {
   mutating func triesNextAddress() -> [Action] { [.drop] + dial() }
 
   mutating func dialled() -> [Action] {
-    guard case .dialling(let isOverdue) = state else { return [] }
+    guard state == .dialling else { return [] }
     state = .handshaking
-    // Although late, the broker gets its full time to answer.
-    return isOverdue && !isStopping ? [.setTimer(connectTimeout)] : []
+    // However long the look-up took, the broker gets its full time to answer.
+    return isStopping ? [] : [.setTimer(connectTimeout)]
   }
 
   /// The broker has accepted the connection.
@@ -150,7 +149,6 @@ struct BrokerLink {
     case .dialling:
       if isStopping { return finish() }
       // The thread cannot be interrupted, and a second one would be delayed in the same way.
-      state = .dialling(isOverdue: true)
       return [.reportFailure(.timedOut(.lookUp), retryIn: nil)]
     case .draining(let delay):
       return disconnect(for: delay)
@@ -244,7 +242,7 @@ struct BrokerLink {
   }
 
   private mutating func dial() -> [Action] {
-    state = .dialling(isOverdue: false)
+    state = .dialling
     return [.setTimer(connectTimeout), .dial]
   }
 

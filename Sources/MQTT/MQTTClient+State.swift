@@ -10,16 +10,18 @@ extension MQTTClient {
     schedule()
   }
 
-  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
-  public func clearState(_ topic: TopicName) {
-    outbox.clearState(topic)
+  /// Deletes the retained state of `topic`, or leaves `payload` there: with QoS 1, and again on new connections until the broker
+  /// has confirmed it.
+  public func clearState(_ topic: TopicName, leaving payload: [UInt8] = []) {
+    outbox.clearState(topic, leaving: payload)
     schedule()
   }
 
   /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
   public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
 
-  /// Deletes none of the states whose topics begin with `prefix` any more: another client publishes them now.
+  /// Sends none of what ``clearState(_:leaving:)`` has yet to send to topics that begin with `prefix`: another client publishes
+  /// there now.
   public func releaseDeletions(under prefix: String) { outbox.releaseDeletions(under: prefix) }
 
   /// Publishes again the state that the broker has refused on this connection, and what it has not let be deleted.

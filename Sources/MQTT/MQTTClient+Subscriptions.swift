@@ -18,6 +18,20 @@ extension MQTTClient {
     }
   }
 
+  /// Subscribes again to what the broker has refused on this connection.
+  public func subscribeRefusedAgain() { sendSubscriptions(subscriptions.refused) }
+
+  /// The first subscription of those that the broker refuses, and why.
+  /// - Parameter isIncluded: which ones to look at.
+  public func refusedSubscription(
+    where isIncluded: (TopicFilter) -> Bool
+  ) -> (filter: TopicFilter, reason: MQTTRefusal)? {
+    for filter in subscriptions.refused.flatMap(\.filters) where isIncluded(filter) {
+      return subscriptions.refusal(of: filter).map { (filter, MosquittoText.refusal(ofMessage: $0)) }
+    }
+    return nil
+  }
+
   func sendSubscriptions(_ requests: [Subscriptions.Request]) {
     guard let socket = openSocket else { return }
     do throws(MQTTError) {

@@ -269,7 +269,7 @@ import Log
 
   private func dialled(_ handle: MosquittoHandle) {
     // Stopped meanwhile: the handle is released, which closes the socket.
-    guard case .dialling = link.state else { return }
+    guard link.state == .dialling else { return }
     let socket = BrokerSocket(handle, options) { [weak self] socket, error in
       self?.handleActivity(of: socket, error)
     }

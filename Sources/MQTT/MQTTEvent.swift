@@ -15,7 +15,7 @@ public enum MQTTEvent: Sendable {
   case completed([Int64], rejected: Int)
   /// A message for one of the subscriptions.
   case message(MQTTReceived)
-  /// The broker has refused a subscription.
+  /// The broker has refused a subscription, which ``MQTTClient/subscribeRefusedAgain()`` repeats.
   case subscriptionRefused(TopicFilter, MQTTRefusal)
   /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only).
   case publicationRefused(TopicName, MQTTRefusal, RefusedMessage)

@@ -100,9 +100,9 @@ struct Outbox {
     states.set(topic, payload, qos, sequence: nextSequence(), lane: laneOfState(isUrgent))
   }
 
-  /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
-  mutating func clearState(_ topic: TopicName) {
-    states.set(topic, [], .atLeastOnce, isCleared: true, sequence: nextSequence(), lane: laneOfState(false))
+  /// Publishes a retained payload until it is acknowledged; an empty one deletes the retained message (MQTT 5, 3.3.1.3).
+  mutating func clearState(_ topic: TopicName, leaving payload: [UInt8] = []) {
+    states.set(topic, payload, .atLeastOnce, isLast: true, sequence: nextSequence(), lane: laneOfState(false))
   }
 
   /// Without a connection the state is not queued, as the next connection queues all state.

@@ -41,10 +41,11 @@ struct StateTable {
   var bulkCount: Int { queue[.bulk].count }
 
   /// - Parameters:
+  ///   - isLast: whether the state is removed when the broker has acknowledged it.
   ///   - sequence: its place among all that is queued.
   ///   - lane: nil: it is not to be sent before a new connection.
   mutating func set(
-    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool = false, sequence: UInt64,
+    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isLast: Bool = false, sequence: UInt64,
     lane: Outbox.Lane?
   ) {
     let state = states[topic] ?? add(topic, order: sequence)
@@ -52,7 +53,7 @@ struct StateTable {
     state.qos = qos
     state.version = sequence
     state.isRefused = false
-    if isCleared { deletions.insert(topic) } else { deletions.remove(topic) }
+    if isLast { deletions.insert(topic) } else { deletions.remove(topic) }
     guard let lane else { return }
     // An urgent one also if it is queued in the other lane: that entry is then skipped.
     if state.queued == nil || lane == .urgent && state.queued?.lane == .bulk {

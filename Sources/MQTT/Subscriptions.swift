@@ -12,6 +12,8 @@ struct Subscriptions {
   private struct Subscription {
     let options: SubscribeOptions
     let order: UInt64
+    /// The reason code if the broker has refused it on this connection.
+    var refusal: Int32?
   }
 
   private var subscriptions: [TopicFilter: Subscription] = [:]
@@ -20,10 +22,18 @@ struct Subscriptions {
   private var unacknowledged: [Int32: [TopicFilter]] = [:]
 
   /// The packets of a new connection: the retained messages of earlier subscriptions arrive first.
-  var all: [Request] {
-    let sorted = subscriptions.sorted { $0.value.order < $1.value.order }
+  var all: [Request] { requests { _ in true } }
+
+  /// The packets that ask again for what the broker has refused on this connection.
+  var refused: [Request] { requests { $0.refusal != nil } }
+
+  private func requests(where isIncluded: (Subscription) -> Bool) -> [Request] {
+    let sorted = subscriptions.filter { isIncluded($1) }.sorted { $0.value.order < $1.value.order }
     return Self.requests(sorted.map { ($0.key, $0.value.options) })
   }
+
+  /// Why the broker has refused the filter on this connection.
+  func refusal(of filter: TopicFilter) -> Int32? { subscriptions[filter]?.refusal }
 
   /// A filter that is already subscribed to is subscribed to again, as the last one.
   /// - Returns: the packets to send.
@@ -60,8 +70,13 @@ struct Subscriptions {
   mutating func acknowledged(_ identifier: Int32, _ reasons: [Int32]) -> [(
     filter: TopicFilter, reason: Int32
   )] {
-    Array(zip(unacknowledged.removeValue(forKey: identifier) ?? [], reasons)).map { ($0, $1) }
+    let acknowledged = zip(unacknowledged.removeValue(forKey: identifier) ?? [], reasons).map { ($0, $1) }
+    for (filter, reason) in acknowledged { subscriptions[filter]?.refusal = reason < 0x80 ? nil : reason }
+    return acknowledged
   }
 
-  mutating func disconnected() { unacknowledged = [:] }
+  mutating func disconnected() {
+    unacknowledged = [:]
+    for index in subscriptions.values.indices { subscriptions.values[index].refusal = nil }
+  }
 }

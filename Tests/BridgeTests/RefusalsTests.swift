@@ -1,4 +1,5 @@
 import Configuration
+import Devices
 import EventLoop
 import Findings
 import MQTT
@@ -56,9 +57,9 @@ import Testing
   func theReasonOfARefusedSubscriptionTellsTheRemedy(
     _ reason: MQTTRefusal, _ isMQTT5: Bool, _ remedy: String
   ) {
-    var refusals = Refusals()
-    refusals.subscriptionRefused(TopicFilter(Self.topic), reason)
-    let found = refusals.findings(isDeaf: false, isMQTT5: isMQTT5, remedy: "allow it", at: .now)
+    let found = Refusals().findings(
+      isDeaf: false, subscription: (TopicFilter(Self.topic), reason), isMQTT5: isMQTT5, remedy: "allow it",
+      at: .now)
     #expect(found.count == 1 && found[0].remedy?.hasPrefix(remedy) == true)
     #expect(found.first?.text.hasSuffix("microbit/kitchen/temperature: \(reason)") == true)
   }
@@ -207,6 +208,47 @@ import Testing
     #expect(isRepeated && recorded?.components.contains(gone) == true)
     discovery.publishRefusedAgain()
     try await document(from: start)
+  }
+
+  /// The broker refuses the first filter.
+  @LoopActor @Test func aRefusedSubscriptionIsAFaultAndSentAgain() async throws {
+    let server = try StubServer(sending: [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 0x87])
+    var configuration = Configuration()
+    (configuration.mqtt.host, configuration.mqtt.port) = ("127.0.0.1", Int(server.port))
+    let (gateway, state) = (GatewayID(hostName: "here"), StateDatabase(path: nil))
+    let engine = DeviceManager(configuration, gateway: gateway, state: state.section("devices"))
+    let bridge = Bridge(configuration, gateway: gateway, engine: engine, state: state, spool: nil)
+    bridge.refusals.delays = Self.shortDelays
+    bridge.start()
+    let running = Task { await bridge.run() }
+    defer { running.cancel() }
+    let filter = bridge.context.topics.gateways[0].string
+    try await eventually("a fault") {
+      await bridge.health.findings.contains { $0.text.contains("it refuses the subscription to \(filter): ") }
+    }
+    try await eventually("a second SUBSCRIBE") {
+      let bytes = String(decoding: server.received.elements.joined(), as: UTF8.self)
+      return bytes.ranges(of: filter).count > 1
+    }
+  }
+
+  /// A device of an earlier run, which this one does not know.
+  @LoopActor @Test func aLostDeviceIsOfflineOnceTheBrokerTakesIt() async throws {
+    let folder = try TemporaryFolder()
+    try folder.write("topic readwrite #\ntopic deny microbit/old/availability\n", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker, retained: [("old/info", #"{"owner":"here"}"#)])
+    let mqtt = tested.bridge.context.mqtt
+    try await eventually("a refusal") { await mqtt.statistics.rejected >= 1 }
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    try await eventually("offline") {
+      await mqtt.publishRefusedStateAgain()
+      return tested.messages.elements.contains {
+        $0.topic.string == "microbit/old/availability"
+          && String(decoding: $0.payload, as: UTF8.self) == "offline"
+      }
+    }
   }
 
   /// A state, a deletion and a document that were refused.

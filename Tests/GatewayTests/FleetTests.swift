@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import JSON
 import Store
 import TestSupport
@@ -134,6 +135,17 @@ import Testing
     // A newer one takes its place.
     #expect(fleet.take(Self.message(8, "b"), with))
     #expect(fleet.ids(with) == ["b"] && fleet.status == FleetStatus(version: 8))
+  }
+
+  /// One that was read while the gateway began to stop.
+  @Test func nothingIsAppliedWhileTheGatewayStops() throws {
+    let id = GatewayID("test-fleet-stopping")!
+    // Where this user has a state folder.
+    defer { if let path = StateFolder.path(of: .crash, id) { unlink(path) } }
+    let gateway = Gateway(try Self.file(), id, StateDatabase(path: nil), ServiceManager())
+    gateway.stop()
+    gateway.decide(Fleet.Message(Self.message(7, "a")))
+    #expect(!gateway.configuration.devices.contains { $0.id?.description == "a" })
   }
 
   @Test func nothingIsKeptWhereItIsNotAllowed() throws {

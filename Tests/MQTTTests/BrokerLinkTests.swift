@@ -22,7 +22,7 @@ import Testing
   @Test func linkIsUpOnceAccepted() {
     var link = link()
     #expect(link.start() == [.setTimer(.seconds(10)), .dial])
-    #expect(link.dialled() == [])
+    #expect(link.dialled() == [.setTimer(.seconds(10))], "however long the look-up took")
     #expect(!link.isUp)
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
     #expect(link.isUp)
@@ -129,7 +129,7 @@ import Testing
     _ = link.dialled()
     #expect(link.isTrying)
     #expect(link.triesNextAddress() == [.drop, .setTimer(.seconds(10)), .dial])
-    #expect(link.state == .dialling(isOverdue: false) && link.isTrying)
+    #expect(link.state == .dialling && link.isTrying)
     _ = link.stop(isWaiting: true, deadline: .seconds(5))
     #expect(!link.isTrying)
     #expect(!connected().isTrying)

@@ -347,6 +347,19 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
+  @Test func whatIsLeftOnATopicIsSentUntilAcknowledgedOrReplaced() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.clearState(topic("a"), leaving: Array("offline".utf8))
+    outbox.clearState(topic("b"), leaving: Array("offline".utf8))
+    #expect(sendAll(&outbox) == ["a=offline", "b=offline"])
+    outbox.acknowledged(1)
+    outbox.disconnected()
+    outbox.setState(topic("b"), Array("online".utf8), qos: .atLeastOnce)
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["b=online"])
+  }
+
   @Test func lateAcknowledgementOfAClearKeepsANewerValue() {
     var outbox = outbox()
     outbox.connected(peer())

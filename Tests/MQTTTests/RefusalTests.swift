@@ -80,6 +80,22 @@ import Testing
     #expect(await client.client.statistics.rejected == 1)
   }
 
+  @Test func aRefusedSubscriptionIsRepeatedOnTheSameConnection() async throws {
+    // CONNACK, and the SUBACK of the first SUBSCRIBE: not authorized.
+    let server = try StubServer(sending: [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 0x87])
+    let client = await TestClient(.local(server.port)) { $0.subscribe([filter("refused")]) }
+    _ = try await client.events.next("a refusal") { if case .subscriptionRefused = $0 { true } else { nil } }
+    #expect(await client.client.isolated { $0.refusedSubscription { _ in false } == nil })
+    #expect(
+      await client.client.isolated { $0.refusedSubscription { _ in true }?.reason } == .notAuthorized)
+    await client.client.isolated { $0.subscribeRefusedAgain() }
+    var text = ""
+    while text.ranges(of: "refused").count < 2 {
+      text += String(decoding: try await server.received.next("bytes") { $0 }, as: UTF8.self)
+    }
+    #expect(client.connections == 1)
+  }
+
   @Test(
     arguments: [
       (0x80, false), (0x83, false), (0x87, false), (0x97, true), (0x90, false), (0x95, false), (0x99, false),

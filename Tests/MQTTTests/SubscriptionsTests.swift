@@ -45,4 +45,22 @@ import Testing
     subscriptions.disconnected()
     #expect(subscriptions.acknowledged(9, [1, 1]).isEmpty)
   }
+
+  @Test func whatIsRefusedIsAskedForAgainUntilItIsGranted() {
+    var subscriptions = Subscriptions()
+    let request = subscriptions.add([filter("a"), filter("b"), filter("c")], .noLocal)[0]
+    subscriptions.sent(request, as: 7)
+    _ = subscriptions.acknowledged(7, [0x87, 1, 0x97])
+    #expect(subscriptions.refused == [Request(filters: [filter("a"), filter("c")], options: .noLocal)])
+    #expect(subscriptions.refusal(of: filter("a")) == 0x87 && subscriptions.refusal(of: filter("b")) == nil)
+    _ = subscriptions.remove([filter("c")])
+    subscriptions.sent(subscriptions.refused[0], as: 8)
+    #expect(subscriptions.refused == [Request(filters: [filter("a")], options: .noLocal)])
+    _ = subscriptions.acknowledged(8, [1])
+    #expect(subscriptions.refused.isEmpty)
+    subscriptions.sent(request, as: 9)
+    _ = subscriptions.acknowledged(9, [0x80, 0x80, 0x80])
+    subscriptions.disconnected()
+    #expect(subscriptions.refused.isEmpty, "a new connection subscribes to all")
+  }
 }

@@ -211,10 +211,9 @@ import MQTT
         topic: topics(of: notice.id).info, payload: info.bytes, retain: true, undelivered: .dropped))
   }
 
+  /// Publishes `offline` until the broker has taken it, or the topic has another state.
   private func publishOffline(_ id: DeviceID) {
-    context.mqtt.publish(
-      MQTTMessage(
-        topic: topics(of: id).availability, payload: Payload.availability(false), retain: true))
+    context.mqtt.clearState(topics(of: id).availability, leaving: Payload.availability(false))
   }
 
   private func infoFilter(of id: DeviceID) -> TopicFilter { TopicFilter(topics(of: id).info) }
