@@ -149,7 +149,7 @@ enum BluetoothdEvent: Sendable {
         backlog = nil
         return handler(.objects(events))
       } catch {
-        guard self.owner == owner else { return }
+        guard self.owner == owner, error != .disconnected else { return }
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
         handler(.unlisted(isDenied: error.name == DBusName.Failure.accessDenied))

@@ -101,7 +101,7 @@ extension CentralError {
   var isBusy: Bool { if case .busy = self { true } else { false } }
 
   /// Of an operation on a characteristic that the peripheral no longer has.
-  static let characteristicRemoved = CentralError.refused("the characteristic was removed")
+  package static let characteristicRemoved = CentralError.refused("the characteristic was removed")
   /// See ``Central/isRefused(_:)``.
   static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
 }

@@ -6,7 +6,7 @@ import EventLoop
   /// Delivers values notified by signals.
   let byteSignals = ByteSignals(of: "Value", on: BlueZName.characteristic)
   private var links: [PeripheralID: Link] = [:]
-  /// How often the link to a peripheral is being ended.
+  /// How many ends of a peripheral's link are in progress.
   private var ending: [PeripheralID: Int] = [:]
   /// Since when attempts have failed because another program's is in progress.
   var busySince: [PeripheralID: Moment] = [:]

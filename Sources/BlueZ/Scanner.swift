@@ -51,9 +51,9 @@ public struct Recovery: Sendable, Equatable {
   /// How long discovery may report no advertisement: longer after each restart that did not help.
   private(set) var longestSilence: Duration
   private var silenceBackOff: BackOff
-  /// How often discovery was started again in succession, and still reported nothing; counted anew from each reset for that.
+  /// How often discovery was started again in succession, and still reported nothing, since the last reset for silence.
   private var silences = 0
-  /// How often the adapter was reset for that, and nothing was received since.
+  /// How often the adapter was reset for silence, and nothing was received since.
   private var resetsForSilence = 0
   /// How often discovery has failed in succession.
   private var failures = 0

@@ -33,8 +33,8 @@ import Store
   package var pageFinding: Finding?
   let caution: Caution
   var refusals = Refusals()
-  /// Until what the broker has refused is sent again.
-  private var refusalTimer: LoopTimer?
+  /// Until what the broker has refused is published again, and subscribed to again.
+  private var (refusalTimer, subscriptionTimer): (LoopTimer?, LoopTimer?)
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -175,7 +175,7 @@ import Store
       context.mqtt.subscribe([context.topics.barriers])
       context.discovery?.disconnected()
     case .connectFailed(let error): report.failed(error)
-    case .subscriptionRefused: sendRefusedLater()
+    case .subscriptionRefused: subscribeLater()
     case .publicationRefused(let topic, let reason, let fate): refused(topic, reason, fate)
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
@@ -189,16 +189,23 @@ import Store
     switch fate {
     case .returned(let message): spool.refused(message)
     // Whatever the topic: it may be of an earlier prefix of Home Assistant.
-    case .kept: sendRefusedLater()
-    case .dropped: if context.discovery?.refused(topic, reason) == true { sendRefusedLater() }
+    case .kept: publishRefusedLater()
+    case .dropped: if context.discovery?.refused(topic, reason) == true { publishRefusedLater() }
     }
   }
 
-  /// Publishes, and subscribes to, all that is refused until then again.
-  private func sendRefusedLater() {
+  /// Subscribes to all that is refused until then again, in case an access control list is corrected.
+  private func subscribeLater() {
+    guard subscriptionTimer?.isPending != true else { return }
+    subscriptionTimer = loop.timer(after: refusals.delays.longest) { [weak self] in
+      self?.context.mqtt.subscribeRefusedAgain()
+    }
+  }
+
+  /// Publishes all that is refused until then again.
+  private func publishRefusedLater() {
     guard refusalTimer?.isPending != true else { return }
     refusalTimer = loop.timer(after: refusals.delay(at: .now)) { [weak self] in
-      self?.context.mqtt.subscribeRefusedAgain()
       self?.context.mqtt.publishRefusedStateAgain()
       self?.context.discovery?.publishRefusedAgain()
     }

@@ -117,9 +117,9 @@ extension Outcome {
   /// A command fails that is unknown to the gateway that has taken the device over.
   /// - Parameter isDesiredThere: whether that gateway applies its value nevertheless.
   package static func takenOver(isDesiredThere: Bool = false) -> Outcome {
-    .failed(
-      reason: "another gateway has taken the device over" + (isDesiredThere ? ", and applies the value" : ""))
+    .failed(reason: takenOverReason + (isDesiredThere ? ", and applies the value" : ""))
   }
+  static let takenOverReason = "another gateway has taken the device over"
 
   /// Whether what was asked for was done.
   package var isSuccess: Bool {

@@ -26,7 +26,9 @@ extension CentralState {
         .bluetoothd, "no_bluetoothd", "bluetoothd is not running",
         remedy: "sudo apt install bluez; sudo systemctl enable --now bluetooth")
     case .noAnswer:
-      .fault(.bluetoothd, "bluetoothd does not answer", remedy: "sudo systemctl restart bluetooth")
+      fault(
+        .bluetoothd, "bluetoothd_silent", "bluetoothd does not answer",
+        remedy: "sudo systemctl restart bluetooth")
     case .adapterInUse(let process):
       fault(
         .adapter, "adapter_in_use",

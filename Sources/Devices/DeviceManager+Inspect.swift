@@ -124,7 +124,7 @@ extension DeviceManager {
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
     let device = registry.byAddress[address]
-    // Or its session could end the link meanwhile.
+    // The device's session does not end the link during the inspection.
     device?.taskBegins()
     defer { device?.taskEnded() }
     let settings =

@@ -120,7 +120,11 @@ import Log
       command.reply(outcome)
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       tellObservers(of: command.value.value, outcome)
-      if outcome == .pending { device.session.linkSession?.commandWaits(until: command.timeToLive?.deadline) }
+      if outcome == .pending {
+        device.session.linkSession?.commandWaits(until: command.timeToLive?.deadline)
+      } else {
+        device.session.linkSession?.chooseAgain()
+      }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
@@ -193,6 +197,8 @@ extension WriteFailure {
   init(_ error: CentralError) {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
+    // The peripheral changes its services: what comes back is used again.
+    case .characteristicRemoved: self = .linkLost
     case .timedOut: self = .timeout
     case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing, .cutShort:
       self = .failed(reason: "\(error)")

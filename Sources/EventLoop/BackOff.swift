@@ -2,7 +2,8 @@
 /// together do not retry together.
 public struct BackOff: Sendable, Equatable {
   private let first: Duration
-  private let longest: Duration
+  /// The longest delay.
+  public let longest: Duration
   private let spread: Double
   private var span: Duration
   /// - Parameter spread: the share of each delay that is random: 0 none, 1 all of it.

@@ -14,8 +14,8 @@ import EventLoop
     options.awaitsAdmission = false
     options.clientID += "-probe"
     message = options.probe
-    // The first address of the host may be dead.
-    limit = options.connectTimeout * 2
+    // The first address of the host may be dead, and the look-up of each slow.
+    limit = options.connectTimeout * 4
     session = BrokerSession(options, false) { [message] isWell, event in
       if case .connected = event, message == nil { isWell = true }
     }

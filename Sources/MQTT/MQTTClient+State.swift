@@ -10,8 +10,8 @@ extension MQTTClient {
     schedule()
   }
 
-  /// Deletes the retained state of `topic`, or leaves `payload` there: with QoS 1, and again on new connections until the broker
-  /// has confirmed it.
+  /// Deletes the retained state of `topic`, with QoS 1, and again on new connections until the broker has confirmed it; or leaves
+  /// `payload` there, and sends it again on this connection until then.
   public func clearState(_ topic: TopicName, leaving payload: [UInt8] = []) {
     outbox.clearState(topic, leaving: payload)
     schedule()

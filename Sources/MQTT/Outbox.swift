@@ -100,7 +100,8 @@ struct Outbox {
     states.set(topic, payload, qos, sequence: nextSequence(), lane: laneOfState(isUrgent))
   }
 
-  /// Publishes a retained payload until it is acknowledged; an empty one deletes the retained message (MQTT 5, 3.3.1.3).
+  /// Publishes a retained payload until it is acknowledged: an empty one, which deletes the retained message (MQTT 5,
+  /// 3.3.1.3), also on later connections, another one on this connection.
   mutating func clearState(_ topic: TopicName, leaving payload: [UInt8] = []) {
     states.set(topic, payload, .atLeastOnce, isLast: true, sequence: nextSequence(), lane: laneOfState(false))
   }
@@ -165,6 +166,7 @@ struct Outbox {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
     (oldest, largestUnconfirmed) = (nil, nil)
+    states.removeLastPayloads()
     states.unqueueAll()
     messages.disconnected()
   }

@@ -48,12 +48,14 @@ struct StateTable {
     _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isLast: Bool = false, sequence: UInt64,
     lane: Outbox.Lane?
   ) {
+    // Its place, and its order on later connections, are not those of a state that was to be the last.
+    if !isLast, deletions.contains(topic) { remove(topic) }
     let state = states[topic] ?? add(topic, order: sequence)
     state.payload = payload
     state.qos = qos
     state.version = sequence
     state.isRefused = false
-    if isLast { deletions.insert(topic) } else { deletions.remove(topic) }
+    if isLast { deletions.insert(topic) }
     guard let lane else { return }
     // An urgent one also if it is queued in the other lane: that entry is then skipped.
     if state.queued == nil || lane == .urgent && state.queued?.lane == .bulk {
@@ -81,6 +83,11 @@ struct StateTable {
   /// Forgets the states that are to be deleted, of the topics that begin with `prefix`.
   mutating func removeDeletions(under prefix: String) {
     for topic in deletions where topic.string.utf8.starts(with: prefix.utf8) { remove(topic) }
+  }
+
+  /// Forgets the states that are the last of their topics, but delete nothing: they may be outdated on the next connection.
+  mutating func removeLastPayloads() {
+    for topic in deletions where states[topic]?.payload.isEmpty == false { remove(topic) }
   }
 
   // MARK: The queue

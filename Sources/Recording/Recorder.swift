@@ -63,7 +63,7 @@ import Log
     guard let folder else { throw RequestError("there is no state folder for recordings") }
     let name = name.map { TopicWord.word($0) } ?? Timestamp.now.localMinute
     guard !name.isEmpty else { throw RequestError(.invalid, "name must have a letter or a digit") }
-    guard starting == nil else { throw isRecording }
+    if let starting { throw starting.isCancelled ? Self.noAnswer : isRecording }
     let task = loop.task { [self] in await create(name, folder) }
     starting = task
     defer { task.cancel() }
@@ -83,7 +83,7 @@ import Log
     } catch {
       return .failure(RequestError(error.description))
     }
-    // Its sender was told meanwhile that the disk does not answer.
+    // The request has failed meanwhile, as the disk did not answer.
     guard !Task.isCancelled else {
       _ = await EventLoop.blocking { folder.remove(open.recording.name) }
       return .failure(Self.noAnswer)
@@ -119,9 +119,11 @@ import Log
 
   /// Ends the recording.
   package func finish() async throws(RequestError) -> Recording {
-    try await answer { [self] () throws(RequestError) -> Recording in
+    let end = Moment.now + limits.patience
+    return try await answer { [self] () throws(RequestError) -> Recording in
       await loading?.value
       _ = await starting?.value
+      guard .now < end else { throw Self.noAnswer }
       guard let session else { throw RequestError(.failed, "nothing is being recorded") }
       session.end(.stop)
       return await session.written()
@@ -139,8 +141,10 @@ import Log
   /// Deletes a recording that has ended.
   /// - Parameter text: its name, or what was given as its name.
   package func delete(_ text: String) async throws(RequestError) {
+    let end = Moment.now + limits.patience
     try await answer { [self] () throws(RequestError) in
       await loading?.value
+      guard .now < end else { throw Self.noAnswer }
       let name = Recording.named(text, among: recordings.map(\.name)) ?? text
       guard name != current?.name else {
         throw RequestError(.failed, "\(name) is being recorded: stop it first")

@@ -1,3 +1,4 @@
+import BlueZ
 import EventLoop
 import GATT
 import TestSupport
@@ -398,6 +399,11 @@ import Testing
   }
 
   /// A device that restarts when it is written to: its value is confirmed on the next link.
+  @Test func aCommandOutlivesTheRemovalOfItsCharacteristic() {
+    #expect(WriteFailure(.characteristicRemoved) == .linkLost)
+    #expect(WriteFailure(.refused("no")) == .failed(reason: "\(CentralError.refused("no"))"))
+  }
+
   @Test func valueThatTheDeviceHoldsAfterALinkLossIsNotWrittenAgain() {
     var bench = Bench.idle()
     _ = bench.command("a", 1)

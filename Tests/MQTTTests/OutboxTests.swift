@@ -347,17 +347,25 @@ import Testing
     #expect(sendAll(&outbox).isEmpty)
   }
 
-  @Test func whatIsLeftOnATopicIsSentUntilAcknowledgedOrReplaced() {
+  @Test func whatIsLeftOnATopicIsSentUntilAcknowledgedOrReplacedOnThisConnection() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.clearState(topic("a"), leaving: Array("offline".utf8))
-    outbox.clearState(topic("b"), leaving: Array("offline".utf8))
-    #expect(sendAll(&outbox) == ["a=offline", "b=offline"])
+    for name in ["a", "b", "c"] { outbox.clearState(topic(name), leaving: Array("offline".utf8)) }
+    #expect(sendAll(&outbox) == ["a=offline", "b=offline", "c=offline"])
     outbox.acknowledged(1)
     outbox.disconnected()
     outbox.setState(topic("b"), Array("online".utf8), qos: .atLeastOnce)
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["b=online"])
+  }
+
+  @Test func aStateThatReplacesTheLastOneTakesItsOwnPlace() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.clearState(topic("a"), leaving: Array("offline".utf8))
+    outbox.setState(topic("info"), Array("1".utf8), qos: .atLeastOnce)
+    outbox.setState(topic("a"), Array("online".utf8), qos: .atLeastOnce)
+    #expect(sendAll(&outbox) == ["info=1", "a=online"])
   }
 
   @Test func lateAcknowledgementOfAClearKeepsANewerValue() {

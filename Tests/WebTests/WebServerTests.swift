@@ -364,7 +364,7 @@ import Testing
     }
   }
 
-  @Test func aClientThatHasVanishedIsNoticedAfterAMinute() {
+  @Test func theKernelEndsConnectionsThatAcknowledgeNothingForAMinute() {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     _ = TCPSocket.peer(of: descriptor)

@@ -32,9 +32,8 @@ extension LinkMachine {
     // The end of an earlier link may just have removed it: it is paired with when it is found again.
     case .notPaired(.failed(.gone)): return connectFailed(.gone, seen)
     case .notPaired(let error):
-      let wasDue = pairing.isDue
       pairing.isDue = false
-      if wasDue, pairing.mode != .always {
+      if pairing.mode != .always {
         // The answer to the request says why. A device that was not known to require pairing may do without.
         return wait(lastError?.wantsPairing == true ? longBackOff.next() : backOff.next(), seen)
       }

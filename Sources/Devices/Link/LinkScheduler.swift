@@ -9,6 +9,7 @@ import Log
   /// The devices that have a link or wait for one.
   private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
+  private var isReviewDue = false
 
   init(_ bluetooth: Configuration.Bluetooth) {
     schedule = LinkSchedule(
@@ -107,10 +108,13 @@ import Log
 
   /// Reviews the turns once for all changes of a loop iteration.
   private func reviewLater() {
-    if schedule.hasWaiting { timer.set(.now) { [weak self] in self?.review() } }
+    guard schedule.hasWaiting, !isReviewDue else { return }
+    isReviewDue = true
+    timer.set(.now) { [weak self] in self?.review() }
   }
 
   private func review() {
+    isReviewDue = false
     let actions = schedule.review(at: .now) { devices[$0]?.isBusy == true }
     timer.set(schedule.deadline) { [weak self] in self?.review() }
     for action in actions {

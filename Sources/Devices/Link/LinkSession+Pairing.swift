@@ -71,7 +71,8 @@ extension LinkSession {
     do throws(PairingError) {
       try await central.pair(
         peripheral, passkey: pairingRequest.passkey ?? device.settings.passkey,
-        endsLinks: pairingRequest.isRequested, while: isWanted,
+        endsLinks: pairingRequest.isRequested,
+        while: { [self] in isWanted() && machine.pairing.pairsFirst },
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       if central.ownBonds.contains(peripheral) {

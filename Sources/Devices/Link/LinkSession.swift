@@ -29,8 +29,6 @@ import Log
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
-  /// Why what waits here for a link of a device on demand ends.
-  private static let takenOver = "another gateway has taken the device over"
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
     services = LinkServices(of: device)
@@ -169,8 +167,8 @@ import Log
     follow { $0.visitedElsewhere(at: .now) }
     if machine.isOnDemand {
       setRequested(false, until: nil)
-      waiting.resume(Self.takenOver)
-      giveUpPairing(RequestError(Self.takenOver))
+      waiting.resume(Outcome.takenOverReason)
+      giveUpPairing(RequestError(Outcome.takenOverReason))
     }
     chooseAgain()
   }
@@ -201,8 +199,8 @@ import Log
     chooseAgain()
   }
 
-  /// What the choice of the adapter waits for may have come: an advertisement, or a link.
-  private func chooseAgain() { if adapters.isWaiting || context.scheduler.isWaiting(device) { connect() } }
+  /// What the choice of the adapter waits for may have come, an advertisement or a link, or the link may no longer be urgent.
+  func chooseAgain() { if adapters.isWaiting || context.scheduler.isWaiting(device) { connect() } }
 
   /// Something has happened to the link of an object of the device.
   func handle(_ event: CentralEvent, of id: PeripheralID) {

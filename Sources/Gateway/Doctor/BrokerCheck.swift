@@ -16,14 +16,14 @@ struct BrokerCheck {
   /// The id whose topics are tried.
   let gateway: GatewayID
   /// How long a connection may take, with all attempts.
-  var patience = Duration.seconds(15)
+  var patience = Duration.seconds(25)
 
   /// The limit of one attempt to connect, at one address of the host.
   private static let connectLimit = Duration.seconds(5)
   /// The limit for the test messages to come back.
   private static let returnLimit = Duration.seconds(3)
 
-  /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
+  /// If the broker cannot be used, the only finding says why. Takes at most about 30 s.
   @LoopActor func run() async -> [Finding] {
     let probes = TopicProbes(configuration, gateway: gateway)
     // An empty retained message: removes the one that the check leaves if it is interrupted.

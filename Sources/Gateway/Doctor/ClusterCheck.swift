@@ -18,7 +18,7 @@ struct ClusterCheck {
   /// The limit for a connection, and for a message.
   private static let limit = Duration.seconds(5)
 
-  /// Takes at most about 20 s for each broker.
+  /// Takes at most about 30 s for each broker.
   @LoopActor func run() async -> [Finding] {
     var results: [(broker: MQTTBroker, findings: [Finding])] = []
     for broker in brokers {
