@@ -101,11 +101,15 @@ import Log
 
   private static let noAnswer = RequestError("the disk does not answer")
 
-  /// Runs `body`, which asks the disk; when it takes too long, it goes on by itself.
+  /// Runs `body`, which asks the disk, when the recordings of earlier runs are known. It does not begin after the request has
+  /// failed; when it takes too long itself, it goes on.
   private func answer<T: Sendable>(
     _ body: @escaping @LoopActor () async throws(RequestError) -> T
   ) async throws(RequestError) -> T {
-    let result = await loop.result(within: limits.patience) { () -> Result<T, RequestError> in
+    let end = Moment.now + limits.patience
+    let result = await loop.result(within: limits.patience) { [self] () -> Result<T, RequestError> in
+      await loading?.value
+      guard .now < end else { return .failure(Self.noAnswer) }
       do throws(RequestError) { return .success(try await body()) } catch { return .failure(error) }
     }
     return try (result ?? .failure(Self.noAnswer)).get()
@@ -119,11 +123,8 @@ import Log
 
   /// Ends the recording.
   package func finish() async throws(RequestError) -> Recording {
-    let end = Moment.now + limits.patience
-    return try await answer { [self] () throws(RequestError) -> Recording in
-      await loading?.value
+    try await answer { [self] () throws(RequestError) -> Recording in
       _ = await starting?.value
-      guard .now < end else { throw Self.noAnswer }
       guard let session else { throw RequestError(.failed, "nothing is being recorded") }
       session.end(.stop)
       return await session.written()
@@ -132,19 +133,13 @@ import Log
 
   /// The recordings, from the newest, when those of earlier runs are known.
   package func list() async throws(RequestError) -> [Recording] {
-    try await answer { [self] () throws(RequestError) -> [Recording] in
-      await loading?.value
-      return recordings
-    }
+    try await answer { [self] () throws(RequestError) -> [Recording] in recordings }
   }
 
   /// Deletes a recording that has ended.
   /// - Parameter text: its name, or what was given as its name.
   package func delete(_ text: String) async throws(RequestError) {
-    let end = Moment.now + limits.patience
     try await answer { [self] () throws(RequestError) in
-      await loading?.value
-      guard .now < end else { throw Self.noAnswer }
       let name = Recording.named(text, among: recordings.map(\.name)) ?? text
       guard name != current?.name else {
         throw RequestError(.failed, "\(name) is being recorded: stop it first")
