@@ -92,10 +92,11 @@ import Testing
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
       }
-      // Kills are no deaths of a message.
+      // Kills are no deaths of a message, unless it is being handled just then.
       for _ in 1...4 {
         try await start()
         try await fixture.logged("owned by another gateway")
+        try await fixture.synchronizeGateway()
         try await fixture.killGateway()
       }
       let note = "\(fixture.folder.path)/state/\(Fixture.gatewayID).crash"
