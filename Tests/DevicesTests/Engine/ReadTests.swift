@@ -19,6 +19,7 @@ import Testing
       $0.period = 65535
     }
     try await tested.frontEnd.availability(true)
+    await tested.silence()
     // Read last on a new link.
     try await tested.frontEnd.change("its device information") { $0.record.serial != nil }
     return tested
