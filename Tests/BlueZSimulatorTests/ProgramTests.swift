@@ -165,10 +165,7 @@ import Testing
     try await eventually("bytes are dropped") {
       try await !ask(path, #"{"op":"radio"}"#).contains(#""dropped":0,"#)
     }
-    try await eventually("the mark of dropped bytes is read") {
-      let text = Self.beginning(of: "\(folder.path)/\(link)")
-      return text.contains("<DAPLink:Overflow>") && text.contains(",temp,")
-    }
+    try await Self.read("\(folder.path)/\(link)", until: ["<DAPLink:Overflow>", ",temp,"])
     let port = open("\(folder.path)/\(link)", O_RDWR | O_NOCTTY)
     var bytes = [UInt8](repeating: 0, count: 1024)
     #expect(write(port, "hello", 5) == 5)
@@ -190,18 +187,18 @@ import Testing
     #expect(access("\(folder.path)/\(link)", F_OK) != 0)
   }
 
-  /// What the port has when it is opened: somewhat more than DAPLink keeps, or less if nothing comes for a while.
-  private static func beginning(of port: String) -> String {
-    let port = open(port, O_RDONLY | O_NOCTTY | O_NONBLOCK)
-    defer { close(port) }
-    var (text, bytes) = ([UInt8](), [UInt8](repeating: 0, count: 1024))
-    var state = pollfd(fd: port, events: Int16(POLLIN), revents: 0)
-    while text.count < 1024, poll(&state, 1, 200) > 0 {
-      let count = read(port, &bytes, bytes.count)
-      guard count > 0 else { break }
-      text += bytes.prefix(count)
+  /// Reads the port until it has given all of `parts`.
+  private static func read(_ path: String, until parts: [String]) async throws {
+    try await deadline(patience, "\(parts) at \(path)") {
+      let port = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK)
+      defer { close(port) }
+      var (text, bytes) = ("", [UInt8](repeating: 0, count: 1024))
+      while !parts.allSatisfy({ text.contains($0) }) {
+        let count = Glibc.read(port, &bytes, bytes.count)
+        text += String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        if count <= 0 { try await Task.sleep(for: .milliseconds(5)) }
+      }
     }
-    return String(decoding: text, as: UTF8.self)
   }
 
   // MARK: An independent client
