@@ -58,6 +58,8 @@ import argparse
 import asyncio
 import inspect
 import json
+import os
+import random
 
 from described import Described, WeatherStation
 from peripherals import Microbit, Stranger
@@ -124,6 +126,7 @@ async def operate(peripheral, request):
 
 
 async def main():
+    random.seed(os.environ.get("RIG_SEED"))  # none: a new one each time
     parser = argparse.ArgumentParser(prog="microbits")
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--strangers", type=int, default=0)

@@ -2,7 +2,7 @@
 
 from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, expect_only, scenario
-from world import GATEWAY_ID, RFC3339
+from world import GATEWAY_ID, RFC3339, START
 
 
 def check_published(device, within):
@@ -46,7 +46,7 @@ def find_by_prefix(world, count):
     world.start_gateway(BY_PREFIX, bluetooth={"links": count})
     devices = world.devices()
     for device in devices:
-        check_published(device, count * CONNECT)
+        check_published(device, START + count * CONNECT)
 
     world.microbits.ask("temperature", count - 1, value=-7)
     devices[-1].wait("temperature", ANSWER, lambda message: message.payload == "-7", what="-7")
@@ -63,7 +63,7 @@ def find_by_identifier(world, count):
     ]
     world.start_gateway(entries, bluetooth={"links": count})
     for device in devices:
-        info = check_published(device, count * CONNECT)
+        info = check_published(device, START + count * CONNECT)
         expect(info["name"] == f"Board {device.index}", f"name of {info}")
     expect_only(world, devices)
     expect(
