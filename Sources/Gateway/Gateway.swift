@@ -153,14 +153,18 @@ import Web
     control.stop()
     web.stop()
     setup?.close()
-    let deadline = Moment.now + .seconds(3)
-    await engine.unsubscribe(within: .milliseconds(500))
+    let deadline = Moment.now + .milliseconds(3500)
+    await engine.unsubscribe(within: .seconds(1))
     engine.endSessions()
-    let recorded = loop.task { [bridge] in await bridge.recorder.stop(within: .seconds(1)) }
     bridge.goOffline()
-    await engine.stop(within: Moment.now.duration(to: deadline))
+    // At the same time: each may take as long as it is given, and whoever stops the gateway waits for 5 s.
+    let others = loop.task { [bridge, engine] in
+      async let recorded: Void = bridge.recorder.stop(within: .seconds(1))
+      await engine.stop(within: Moment.now.duration(to: deadline))
+      await recorded
+    }
     await bridge.stop(deadline: .seconds(1))
-    await recorded.value
+    await others.value
   }
 
   // MARK: Configuration
