@@ -45,7 +45,8 @@ struct ProgramValue: Equatable, Sendable {
       text = text.dropFirst()
     }
     switch text.first {
-    case nil, UInt8(ascii: "["): return Message()
+    case nil: return Message()
+    case UInt8(ascii: "[") where columns.ofMessage == nil: return Message()
     case UInt8(ascii: "{"): return JSONValues.message(text)
     case _: break
     }
@@ -92,10 +93,13 @@ struct ProgramValue: Equatable, Sendable {
     return values
   }
 
-  /// `(1, 2, 3)` as MicroPython prints it.
+  /// `(1, 2, 3)` and `[1, 2, 3]` as MicroPython prints them.
   private static func withoutBrackets(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let isInBrackets = text.first == UInt8(ascii: "(") && text.last == UInt8(ascii: ")")
-    return isInBrackets ? text.dropFirst().dropLast() : text
+    switch (text.first, text.last) {
+    case (UInt8(ascii: "("), UInt8(ascii: ")")), (UInt8(ascii: "["), UInt8(ascii: "]")):
+      text.dropFirst().dropLast()
+    default: text
+    }
   }
 
   /// `x: 1 y: 2` without the spaces behind the colons.
