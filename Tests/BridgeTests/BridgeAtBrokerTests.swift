@@ -73,6 +73,7 @@ import Testing
 
   private func cause(conflictAt tested: BridgeUnderTest) async throws {
     try await tested.admitted(true)
+    await tested.awaitBarriers(patience)
     let start = tested.messages.count
     try await tested.publish(
       "bridge/here/info", #"{"run":"gone","started":"2020-01-01T00:00:00.000Z"}"#, retain: true)

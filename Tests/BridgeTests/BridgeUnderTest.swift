@@ -189,6 +189,8 @@ final class BridgeUnderTest: Sendable {
   }
 
   @LoopActor func sayDisagreementsAtOnce() { bridge.context.patienceWithOthers = .zero }
+  @LoopActor func sayNoDisagreements() { bridge.context.patienceWithOthers = .seconds(3600) }
+  @LoopActor func awaitBarriers(_ limit: Duration) { bridge.ownership.barrierTimeout = limit }
 
   func configure(_ configuration: Configuration) async { await engine.configure(configuration) }
 

@@ -103,7 +103,7 @@ import Testing
     #expect(ConfigurationErrors.unreadable("/a", problem).errors.map(\.isDenied) == [isDenied])
   }
 
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(10)))
   func aPipeIsReadOnlyIfTheCallerHasOpenedIt() throws {
     let folder = try TemporaryFolder()
     let pipe = folder.path + "/pipe"

@@ -8,12 +8,15 @@ import Testing
 
 /// Invariants, checked with random inputs; a failure names the seed that repeats it.
 @Suite struct LinkMachineRandomTests {
-  @Test(arguments: 0..<300)
-  func randomInputsViolateNoInvariant(seed: UInt64) {
-    var simulation = LinkSimulation(seed: seed)
-    for _ in 0..<300 where simulation.violations.isEmpty { simulation.step() }
-    if simulation.violations.isEmpty { simulation.finish() }
-    #expect(simulation.violations == [], "seed \(seed)")
+  @Test(.serialized, arguments: 0..<300)
+  func randomInputsViolateNoInvariant(seed: UInt64) async {
+    let violations = await offPool {
+      var simulation = LinkSimulation(seed: seed)
+      for _ in 0..<300 where simulation.violations.isEmpty { simulation.step() }
+      if simulation.violations.isEmpty { simulation.finish() }
+      return simulation.violations
+    }
+    #expect(violations == [], "seed \(seed)")
   }
 }
 

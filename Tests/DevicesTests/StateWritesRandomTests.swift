@@ -7,7 +7,7 @@ import Testing
 
 /// Invariants, checked with random inputs; a failure names the seed that repeats it.
 @LoopActor @Suite struct StateWritesRandomTests {
-  @Test(arguments: 0..<200)
+  @Test(.serialized, arguments: 0..<200)
   func randomInputsViolateNoInvariant(seed: UInt64) {
     var simulation = Simulation(seed: seed)
     for _ in 0..<400 {

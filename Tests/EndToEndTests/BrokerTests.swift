@@ -24,6 +24,7 @@ import Testing
         try await fixture.message("\(id)/period", "20")
       }
       try await fixture.bridgeOnline()
+      try await fixture.logged("connected again")
       try #require(try fixture.lines(with: "the broker cannot be reached").count == 1)
       try #require(try fixture.lines(with: "connected again").count == 1)
     }

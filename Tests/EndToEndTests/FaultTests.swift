@@ -185,7 +185,10 @@ extension Fixture {
       for index in all { try await simulator.control("disconnect", index) }
       return all
     case .outOfRange:
-      try await during(#"{"op":"vanish","i":\#(index)}"#, #"{"op":"return","i":\#(index)}"#)
+      try await simulator.control("vanish", index)
+      try await Task.sleep(for: pause)
+      try await simulator.waitUntil(index, "its link is lost") { !$0.isConnected }
+      try await simulator.control("return", index)
     case .silent:
       try await during(
         #"{"op":"silent","i":\#(index),"on":true}"#, #"{"op":"silent","i":\#(index),"on":false}"#)

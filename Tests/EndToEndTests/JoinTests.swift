@@ -13,8 +13,8 @@ import Testing
       let letters = String(other.name.dropLast().suffix(5))
       #expect(try await fixture.perform("devices").array?.count == 1)
       var mark = try fixture.observer.mark
-      let (status, text) = try await fixture.command(["permit-join", "100"])
-      #expect(status == 0 && text.contains("in the next 100 s are added"), "\(text)")
+      let (status, text) = try await fixture.command(["permit-join", "1000"])
+      #expect(status == 0 && text.contains("in the next 1000 s are added"), "\(text)")
       let info = try await fixture.message("\(fixture.bridge)/info", after: mark) {
         $0.text.contains(#""permit_join":true"#)
       }

@@ -39,6 +39,7 @@ import Testing
       let entries = #"{"match":{"name_prefix":"BBC micro:bit"},"pair":true}"#
       #expect(try await fixture.reload(entries: entries) == .array([]))
       let topic = "microbit/\(try await fixture.id())/availability"
+      try await fixture.synchronizeGateway()
       // The next attempt would come after a minute.
       _ = try await fixture.observer.message(topic, after: 0, within: .seconds(40)) { $0.text == "online" }
     }

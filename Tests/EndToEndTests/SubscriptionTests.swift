@@ -35,7 +35,7 @@ import Testing
 extension Fixture {
   /// Leaves the state after another program has failed to acquire the notifications by a socket.
   func leaveNotificationsStuck() async throws {
-    let connection = try await DBusConnection.open(.at(bus.address)) { _ in }
+    let connection = try await DBusConnection.open(bus.address) { _ in }
     let address = try await simulator.device(0).address.replacing(":", with: "_")
     let device = "/org/bluez/hci0/dev_\(address)"
     @Sendable func call(

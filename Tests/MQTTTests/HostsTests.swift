@@ -101,8 +101,11 @@ import Testing
     let found = addresses(["127.0.0.1", "127.0.0.2"])
     options.lookUp = { _ in found }
     let client = await TestClient(options)
-    #expect(try await client.connectFailed() == .timedOut(.connect))
+    #expect(try await client.failure() == .timedOut(.connect))
+    // On a busy machine the look-up may take a second, too.
+    let slow = MQTTError.timedOut(.lookUp).description
     let lines = client.lines.elements.filter { $0.level == .warning }.map(\.line)
+      .filter { !$0.hasPrefix(slow) }
     #expect(lines.count == 1 && lines.first?.hasSuffix("; still waiting") == true, "\(lines)")
   }
 
@@ -172,7 +175,7 @@ import Testing
     var options = options(silent.port, second.port)
     options.connectTimeout = .seconds(1)
     let client = await TestClient(options)
-    #expect(try await client.connectFailed() == .timedOut(.connect))
+    #expect(try await client.failure() == .timedOut(.connect))
     try await client.connected()
     #expect(client.connections == 1)
   }

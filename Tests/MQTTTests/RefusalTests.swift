@@ -133,21 +133,11 @@ import Testing
     try await client.connected()
   }
 
-  /// The first failure that is not a time-out in `phases`, which a busy machine may cause.
-  private func failure(
-    of client: TestClient, after phases: [MQTTError.Phase] = [.lookUp]
-  ) async throws -> MQTTError {
-    while true {
-      let error = try await client.connectFailed()
-      if !phases.contains(where: { error == .timedOut($0) }) { return error }
-    }
-  }
-
   @Test func unresolvableHostNameIsReported() async throws {
     var options = MQTTOptions.local(1883)
     options.brokers = [MQTTBroker(host: "no-such-host.invalid")]
     let client = await TestClient(options)
-    let error = try await failure(of: client)
+    let error = try await client.failure()
     guard case .lookUpFailed(let host, let reason) = error else {
       Issue.record("\(error)")
       return
@@ -162,7 +152,7 @@ import Testing
     options.connectTimeout = .milliseconds(300)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    #expect(try await failure(of: client) == .timedOut(.connect))
+    #expect(try await client.failure() == .timedOut(.connect))
     _ = try await client.connectFailed()
     // A stop in the middle of an attempt does not wait for it.
     let stopping = client.client
@@ -176,7 +166,7 @@ import Testing
     options.connectTimeout = .seconds(1)
     if usesTLS { options.tls = MQTTOptions.TLS() }
     let client = await TestClient(options)
-    let error = try await failure(of: client, after: [.lookUp, .connect])
+    let error = try await client.failure(after: [.lookUp, .connect])
     #expect(error == .timedOut(usesTLS ? .tls : .connack))
     _ = try await server.received.next("a CONNECT or ClientHello") {
       $0.first == (usesTLS ? 0x16 : 0x10) ? $0 : nil

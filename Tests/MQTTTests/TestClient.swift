@@ -63,6 +63,14 @@ final class TestClient: Sendable {
     }
   }
 
+  /// The first failure that is not a time-out in `phases`, which a busy machine may cause.
+  func failure(after phases: [MQTTError.Phase] = [.lookUp]) async throws -> MQTTError {
+    while true {
+      let error = try await connectFailed()
+      if !phases.contains(where: { error == .timedOut($0) }) { return error }
+    }
+  }
+
   func message(within limit: Duration = patience) async throws -> MQTTReceived {
     try await events.next("a message", within: limit) {
       if case .message(let message) = $0 { message } else { nil }

@@ -6,7 +6,8 @@ import Synchronization
 /// calls block a thread of their own.
 public final class LineClient: Sendable {
   private let descriptor: Int32
-  private let rest = Mutex<[UInt8]>([])
+  /// What was received, and not returned yet.
+  private let received = Mutex<[UInt8]>([])
 
   /// Connects at once, or fails, also if the server's queue of connections is full.
   public convenience init(_ path: String) throws {
@@ -77,30 +78,44 @@ public final class LineClient: Sendable {
 
   /// All that is received until the server closes the socket.
   public func rest() async throws -> String {
-    var text = ""
-    while let line = try await line() { text += line + "\n" }
-    return text + rest.withLock { String(decoding: $0, as: UTF8.self) }
+    try await EventLoop.blocking { [self] () throws -> String in
+      while try receive() {}
+      return received.withLock { received -> String in
+        defer { received = [] }
+        return String(decoding: received, as: UTF8.self)
+      }
+    }
   }
 
   /// The next line; nil: the server has closed the socket.
   public func line() async throws -> String? {
-    try await EventLoop.blocking { [self] in
-      Result {
-        while true {
-          let line = rest.withLock { rest -> String? in
-            guard let end = rest.firstIndex(of: 10) else { return nil }
-            defer { rest.removeSubrange(...end) }
-            return String(decoding: rest[..<end], as: UTF8.self)
-          }
-          if let line { return line }
-          var buffer = [UInt8](repeating: 0, count: 65536)
-          let count = read(descriptor, &buffer, buffer.count)
-          if count < 0, errno == EAGAIN { throw Failure("no line in time") }
-          if count <= 0 { return nil }
-          rest.withLock { $0 += buffer[..<count] }
-        }
+    if let line = receivedLine() { return line }
+    return try await EventLoop.blocking { [self] () throws -> String? in
+      while try receive() {
+        if let line = receivedLine() { return line }
       }
-    }.get()
+      return nil
+    }
+  }
+
+  /// The next line of what was received; nil: none is complete.
+  private func receivedLine() -> String? {
+    received.withLock { received -> String? in
+      guard let end = received.firstIndex(of: 10) else { return nil }
+      defer { received.removeSubrange(...end) }
+      return String(decoding: received[..<end], as: UTF8.self)
+    }
+  }
+
+  /// Blocks until more is received.
+  /// - Returns: false: the server has closed the socket.
+  private func receive() throws -> Bool {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    let count = read(descriptor, &buffer, buffer.count)
+    if count < 0, errno == EAGAIN { throw Failure("no line in time") }
+    guard count > 0 else { return false }
+    received.withLock { $0 += buffer[..<count] }
+    return true
   }
 
   /// Sends a line; returns the next one that is received.

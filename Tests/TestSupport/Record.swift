@@ -80,11 +80,19 @@ public final class Record<Element: Sendable>: Sendable {
     where condition: @escaping @Sendable (Element) -> Bool
   ) async throws -> Int {
     let waiter = Waiter<Int>()
-    state.withLock { state in
-      if let index = state.elements.indices.dropFirst(start).first(where: { condition(state.elements[$0]) }) {
-        waiter.resume(.success(index))
-      } else {
+    var looked = start
+    var isWaiting = false
+    while !isWaiting {
+      // Without the lock: a condition may take long for many elements, and whoever appends does not wait.
+      let elements = self.elements
+      if let index = elements.indices.dropFirst(looked).first(where: { condition(elements[$0]) }) {
+        return index
+      }
+      looked = max(start, elements.count)
+      isWaiting = state.withLock { state in
+        guard state.elements.count <= looked else { return false }
         state.waits.append(Wait(start: start, condition: condition, waiter: waiter))
+        return true
       }
     }
     defer { state.withLock { $0.waits.removeAll { $0.waiter === waiter } } }

@@ -9,8 +9,8 @@ import MQTT
 /// Runs ``Ownership``: parses what the broker sends for it, and does what it decides.
 @LoopActor package final class OwnershipRunner: IterationEndHandler {
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
-  /// by seconds, and a gateway that publishes too early overwrites what others published.
-  private static let barrierTimeout = Duration.seconds(5)
+  /// by seconds, and a gateway that publishes too early overwrites what others published. Longer only in tests.
+  var barrierTimeout = Duration.seconds(5)
 
   private let context: BridgeContext
   private let publishers: DevicePublishers
@@ -62,7 +62,7 @@ import MQTT
       MQTTMessage(
         topic: context.topics.bridgeRequest(ReportHealth.verb),
         payload: Barriers.payload(number, of: context.run)))
-    loop.timer(after: Self.barrierTimeout) { [weak self] in self?.handle { $0.barrierIsLate(number) } }
+    loop.timer(after: barrierTimeout) { [weak self] in self?.handle { $0.barrierIsLate(number) } }
   }
 
   /// Handles the message if it is a barrier of this run.

@@ -23,7 +23,7 @@ extension LinkMachine {
       return change(to: .subscribing) + [.subscribe]
     case .unsuitable(let lacks):
       pairing.connected()
-      var limit = seen.now + Self.servicesLimit
+      var limit = seen.now + servicesLimit
       if case .awaitingServices(let until, _) = state { limit = until }
       return change(to: .awaitingServices(until: limit, lacks: lacks))
     case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):

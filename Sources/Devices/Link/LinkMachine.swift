@@ -20,8 +20,8 @@ struct LinkMachine: Sendable {
   /// The back-off for a bonded peripheral that is not received and is probably switched off.
   var absenceBackOff: BackOff
 
-  /// How long the peripheral may take to add services after it was connected to.
-  static let servicesLimit = Duration.seconds(3)
+  /// How long the peripheral may take to add services after it was connected to; longer only in tests.
+  var servicesLimit = Duration.seconds(3)
   /// How long a bonded peripheral may take to be received before it is connected to anyway.
   private static let firstAdvertisement = Duration.seconds(10)
 

@@ -9,7 +9,7 @@ import Testing
 /// One process at a time works with an adapter.
 @Suite final class AdapterLockTests: Sendable {
   private func connection(_ bus: PrivateBus) async throws -> DBusConnection {
-    try await DBusConnection.open(.at(bus.address)) { _ in }
+    try await DBusConnection.open(bus.address) { _ in }
   }
 
   @Test func itIsHeldUntilTheConnectionEnds() async throws {

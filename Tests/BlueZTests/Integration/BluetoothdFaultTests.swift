@@ -60,22 +60,22 @@ import Testing
     let temperature = try #require(try await tested.central.connect(Recorded.id).temperature)
     for _ in 0..<3 {
       await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
-        try await tested.central.read(temperature)
+        try await tested.central.read(temperature).get()
       }
     }
-    await #expect(throws: CentralError.unavailable) { try await tested.central.read(temperature) }
+    await #expect(throws: CentralError.unavailable) { try await tested.central.read(temperature).get() }
     // By a new connection.
     try await tested.isOn()
     await fake.answer("ReadValue") { fake, call in fake.reply(call, .bytes([21])) }
     await fake.signal(Recorded.deviceAdded)
     let again = try #require(try await tested.central.connect(Recorded.id).temperature)
-    #expect(try await tested.central.read(again) == [21])
+    #expect(try await tested.central.read(again).get() == [21])
     try await tested.end()
   }
 
   @Test func signalsOfOtherSendersAreIgnored() async throws {
     let faults = try await Faults()
-    let stranger = try await DBusConnection.open(.at(faults.bus.address)) { _ in }
+    let stranger = try await DBusConnection.open(faults.bus.address) { _ in }
     try await stranger.emit(
       DBusSignal(
         "PropertiesChanged", on: DBusName.properties, of: Recorded.adapter,

@@ -18,11 +18,11 @@ import Testing
     #expect(temperature.flags == [.read, .notify])
     #expect(period.flags == [.read, .write])
 
-    let value = try await central.read(temperature)
+    let value = try await central.read(temperature).get()
     #expect(value.count == 1)
-    #expect(try await central.read(period) == [0x2C, 0x01])
+    #expect(try await central.read(period).get() == [0x2C, 0x01])
     #expect(try await central.write([20, 0], to: period) == .success([20, 0]))
-    #expect(try await central.read(period) == [20, 0])
+    #expect(try await central.read(period).get() == [20, 0])
 
     let values = Record<[UInt8]>()
     try await central.subscribe(to: temperature) { values.append($0) }
@@ -87,7 +87,7 @@ import Testing
       }.last)
     #expect(seen.isConnected && seen.isInRange)
     let characteristics = try await second.central.connect(seen.id)
-    let value = try await second.central.read(try #require(characteristics.temperature))
+    let value = try await second.central.read(try #require(characteristics.temperature)).get()
     #expect(value.count == 1)
     #expect(try await monitor.lines("Connect ") == [])
     try await second.end()
@@ -99,7 +99,7 @@ import Testing
     limits.busyRetries = 2
     let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let other = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
+    let other = try await DBusConnection.open(fixture.bus.address) { _ in }
     _ = try await other.call(
       DBusCall(
         "StartNotify", on: "org.bluez.GattCharacteristic1", of: temperature.path, at: "org.bluez"),
@@ -124,7 +124,7 @@ import Testing
     let disconnecting = Task { await tested.central.disconnect(id) }
     // At once, though bluetoothd takes its time: the link is of no use any more.
     await #expect(throws: CentralError.disconnected) {
-      while true { _ = try await tested.central.read(temperature) }
+      while true { _ = try await tested.central.read(temperature).get() }
     }
     let count = values.elements.count
     await disconnecting.value

@@ -15,7 +15,7 @@ final class CentralUnderTest: Sendable {
     _ bus: String, adapter: AdapterSelection = AdapterSelection("hci0"), limits: Limits = .test
   ) {
     let events = events
-    let central = Central(adapter: adapter, bus: .at(bus), limits: limits) { events.append($0) }
+    let central = Central(adapter: adapter, bus: bus, limits: limits) { events.append($0) }
     self.central = central
     running = Task { await central.run() }
   }
@@ -107,8 +107,8 @@ final class Monitor: Sendable {
 
   init(_ bus: String) async throws {
     let lines = lines
-    caller = try await DBusConnection.open(.at(bus)) { _ in }
-    connection = try await DBusConnection.open(.at(bus)) { event in
+    caller = try await DBusConnection.open(bus) { _ in }
+    connection = try await DBusConnection.open(bus) { event in
       switch event {
       case .call(let call):
         let rule = call.member == "AddMatch" ? call.arguments.first?.text : nil

@@ -8,7 +8,7 @@ import Testing
 /// Connects that go wrong as real ones did, and worse.
 @Suite struct ConnectFaultTests {
   @Test func aConnectWithoutAnAnswerIsCalledOff() async throws {
-    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) { $0.connect = .seconds(3) }
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.never]) { $0.connect = .seconds(10) }
     await #expect(throws: CentralError.timedOut("Connect: no answer in time")) {
       try await faults.connect()
     }
@@ -46,7 +46,7 @@ import Testing
           Recorded.device(["Connected": .boolean(true)]), Recorded.device(["Connected": .boolean(false)]))
         fake.refuse(call, "org.bluez.Error.Failed", "le-connection-abort-by-local")
       }
-    ])
+    ]) { $0.shortLink = patience }
     await faults.fake.signal(Recorded.device(["Paired": .boolean(isPaired)]))
     #expect(await faults.central.wait(patience) { $0.peripherals.first?.isPaired == isPaired })
     let text = "Failed: le-connection-abort-by-local"
@@ -123,7 +123,7 @@ import Testing
     ])
     let characteristics = try await faults.connect()
     #expect(characteristics.count == 2)
-    #expect(try await faults.central.read(characteristics[0]) == [21])
+    #expect(try await faults.central.read(characteristics[0]).get() == [21])
     // Its end is reported like that of any other.
     await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
@@ -280,7 +280,7 @@ import Testing
     await disconnecting.value
     // The new link is not taken down by the end of the old one.
     let temperature = try #require(try await faults.connect().temperature)
-    #expect(try await faults.central.read(temperature) == [21])
+    #expect(try await faults.central.read(temperature).get() == [21])
     try await faults.tested.end()
   }
 
@@ -307,7 +307,7 @@ import Testing
     for event in FakeBlueZ.linked { await faults.fake.signal(event) }
     let characteristics = try await late.value
     #expect(characteristics.count == 2)
-    #expect(try await faults.central.read(characteristics[0]) == [21])
+    #expect(try await faults.central.read(characteristics[0]).get() == [21])
     // Its services have come, not changed.
     let isChange = { if case .servicesChanged = $0 as CentralEvent { true } else { false } }
     #expect(!faults.tested.events.elements.contains(where: isChange))
@@ -329,7 +329,7 @@ import Testing
     await #expect(throws: CentralError.disconnected) { try await last.value }
     await ending.value
     #expect(faults.fake.calls.elements.suffix(1) == ["Connect"])
-    #expect(try await faults.central.read(characteristics[0]) == [21])
+    #expect(try await faults.central.read(characteristics[0]).get() == [21])
     try await faults.tested.end()
   }
 

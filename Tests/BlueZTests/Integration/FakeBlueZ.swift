@@ -23,7 +23,7 @@ import TestSupport
   ) async throws -> FakeBlueZ {
     let fake = FakeBlueZ(objects)
     fake.answers.merge(answers) { $1 }
-    let connection = try await DBusConnection.open(.at(bus)) { event in
+    let connection = try await DBusConnection.open(bus) { event in
       // Retained until it leaves the bus, or the bus ends.
       guard case .call(let call) = event else { return }
       fake.calls.append(call.member)

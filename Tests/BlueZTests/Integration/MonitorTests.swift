@@ -50,7 +50,7 @@ import Testing
   /// Discovery goes on, and later calls follow.
   @Test func anUnansweredRegistrationEnds() async throws {
     let faults = try await Faults(answers: ["RegisterMonitor": FakeBlueZ.never]) {
-      $0.local = .milliseconds(50)
+      $0.local = .seconds(1)
     }
     await faults.fake.signal(Self.offered)
     await faults.central.scan(true, forEach: true)

@@ -14,7 +14,7 @@ import Testing
     let values = Record<[UInt8]>()
     // Before anybody listens, as the answer to a read. It has arrived when a later read is answered.
     await faults.notify([20])
-    _ = try await faults.central.read(temperature)
+    _ = try await faults.central.read(temperature).get()
     try await faults.central.subscribe(to: temperature) { values.append($0) }
     await faults.notify([1, 0], from: Recorded.period)
     await faults.notify([21])
@@ -40,7 +40,7 @@ import Testing
       try await faults.central.subscribe(to: temperature) { _ in values.append([]) }
     }
     await faults.notify([20])
-    _ = try await faults.central.read(temperature)
+    _ = try await faults.central.read(temperature).get()
     await faults.fake.answer("StartNotify", FakeBlueZ.ok)
     try await faults.central.subscribe(to: temperature) { values.append($0) }
     await faults.notify([21])
@@ -139,7 +139,7 @@ import Testing
     let count = results.elements.count
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([23])) }
     let again = try #require(try await faults.connect().temperature)
-    #expect(try await faults.central.read(again) == [23])
+    #expect(try await faults.central.read(again).get() == [23])
     #expect(results.elements.count == count)
     try await faults.tested.end()
   }

@@ -20,12 +20,12 @@ import Testing
         fake.reply(call, .bytes([22]))
       }
     }
-    #expect(try await faults.central.read(temperature) == [22])
+    #expect(try await faults.central.read(temperature).get() == [22])
     #expect(faults.fake.count("ReadValue") == 4)
     // But not for ever.
     await faults.fake.answer("ReadValue", FakeBlueZ.error("org.bluez.Error.InProgress", "In Progress"))
     await #expect(throws: CentralError.busy("InProgress: In Progress")) {
-      try await faults.central.read(temperature)
+      try await faults.central.read(temperature).get()
     }
     #expect(faults.fake.count("ReadValue") == 8)
     try await faults.tested.end()
@@ -180,7 +180,7 @@ import Testing
     }
     let characteristics = try await faults.connect()
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
-      try await faults.central.read(characteristics[0])
+      try await faults.central.read(characteristics[0]).get()
     }
     // The lock was released.
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
@@ -192,7 +192,7 @@ import Testing
   func anOperationWithoutAnAnswerEndsWithItsLink(forgotten: Bool) async throws {
     let faults = try await Faults(answers: ["ReadValue": FakeBlueZ.never]) { $0.operation = .seconds(3600) }
     let characteristics = try await faults.connect()
-    let reading = Task { try await faults.central.read(characteristics[0]) }
+    let reading = Task { try await faults.central.read(characteristics[0]).get() }
     try await faults.fake.called("ReadValue")
     let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
     if forgotten {
@@ -223,7 +223,7 @@ import Testing
     }
     let characteristics = try await faults.connect()
     await #expect(throws: CentralError.timedOut("ReadValue: no answer in time")) {
-      try await faults.central.read(characteristics[0])
+      try await faults.central.read(characteristics[0]).get()
     }
     if isEndedHere {
       await faults.central.disconnect(Recorded.id)
@@ -250,7 +250,7 @@ import Testing
       $0.treeUpdate = .seconds(3600)
     }
     let characteristics = try await faults.connect()
-    _ = try? await faults.central.read(characteristics[0])
+    _ = await faults.central.read(characteristics[0])
     let first = Task { await faults.central.disconnect(Recorded.id) }
     try await faults.fake.called("Disconnect")
     await faults.fake.answer("Disconnect", FakeBlueZ.ok)
@@ -293,7 +293,7 @@ import Testing
       $0.rediscovery = .milliseconds(50)
     }
     let characteristics = try await faults.connect()
-    _ = try? await faults.central.read(characteristics[0])
+    _ = await faults.central.read(characteristics[0])
     await faults.central.disconnect(Recorded.id)
     try await faults.tested.isOutOfRange(Recorded.id)
     try await faults.tested.lost(Recorded.id)
@@ -318,7 +318,7 @@ import Testing
     let characteristics = try await faults.connect()
     if reason == "paired" { await faults.fake.signal(Recorded.device(["Paired": .boolean(true)])) }
     if reason == "acquired" { await faults.fake.answer("Get") { $0.reply($1, .variant(.boolean(true))) } }
-    let reading = Task { try await faults.central.read(characteristics[0]) }
+    let reading = Task { try await faults.central.read(characteristics[0]).get() }
     try await faults.fake.called("ReadValue")
     if reason != "answered late" { _ = await reading.result }
     await faults.central.disconnect(Recorded.id)
@@ -335,7 +335,7 @@ import Testing
         fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
       }
     }
-    await #expect(throws: CentralError.disconnected) { try await faults.central.read(temperature) }
+    await #expect(throws: CentralError.disconnected) { try await faults.central.read(temperature).get() }
     try await faults.tested.end()
   }
 
@@ -343,7 +343,7 @@ import Testing
     let faults = try await Faults(answers: ["ReadValue": Self.unlikely]) { $0.linkLoss = .milliseconds(20) }
     let temperature = try #require(try await faults.connect().temperature)
     await #expect(throws: CentralError.unlikely("Failed: Operation failed with ATT error: 0x0e")) {
-      try await faults.central.read(temperature)
+      try await faults.central.read(temperature).get()
     }
     try await faults.tested.end()
   }
@@ -354,8 +354,8 @@ import Testing
       "StartNotify": FakeBlueZ.error("org.bluez.Error.NotSupported", "Operation is not supported"),
     ])
     let temperature = try #require(try await faults.connect().temperature)
-    await #expect(throws: CentralError.transient("the reply to ReadValue has no bytes")) {
-      try await faults.central.read(temperature)
+    await #expect(throws: CentralError.transient("ReadValue returned no bytes")) {
+      try await faults.central.read(temperature).get()
     }
     await #expect(throws: CentralError.refused("NotSupported: Operation is not supported")) {
       try await faults.central.subscribe(to: temperature) { _ in }

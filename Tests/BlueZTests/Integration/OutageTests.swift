@@ -17,7 +17,7 @@ import Testing
     tested.events.skip()
     await fixture.vanish()
     try await tested.disconnected(id)
-    await #expect(throws: CentralError.disconnected) { try await tested.central.read(temperature) }
+    await #expect(throws: CentralError.disconnected) { try await tested.central.read(temperature).get() }
     await fixture.comeBack()
     #expect(try await tested.seen().id == id)
     // bluetoothd knows the services already.
@@ -36,7 +36,7 @@ import Testing
     await #expect(throws: CentralError.gone) { try await tested.central.connect(id) }
     // Nothing of the attempt is left in the way.
     await tested.central.scan(true)
-    _ = try await tested.central.connect(try await tested.seen().id)
+    _ = try await tested.connectAtLast()
     try await tested.end()
   }
 
@@ -44,7 +44,7 @@ import Testing
     let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
     let (tested, id) = try await fixture.centralAndMicroBit()
     let period = try #require(try await tested.central.connect(id).period)
-    let reading = Task { try await tested.central.read(period) }
+    let reading = Task { try await tested.central.read(period).get() }
     await fixture.power(false)
     try await tested.disconnected(id)
     #expect(try await tested.state() == .adapterOff)
@@ -63,7 +63,7 @@ import Testing
     let (tested, id) = try await fixture.centralAndMicroBit()
     let period = try #require(try await tested.central.connect(id).period)
     let monitor = try await fixture.monitor()
-    let reading = Task { try await tested.central.read(period) }
+    let reading = Task { try await tested.central.read(period).get() }
     try await monitor.saw("ReadValue char0019")
     await fixture.plug(false)
     // bluetoothd never answers this one.
@@ -186,7 +186,7 @@ import Testing
     let fixture = try await Fixture()
     try fixture.bus.setPolicy(
       #"<policy context="mandatory"><deny send_destination="org.bluez"/></policy>"#)
-    let probe = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
+    let probe = try await DBusConnection.open(fixture.bus.address) { _ in }
     let ping = DBusCall("Ping", on: "org.freedesktop.DBus.Peer", of: "/", at: "org.bluez")
     try await deadline(patience, "the policy") {
       while true {

@@ -98,6 +98,8 @@ import Testing
     ]) {
       $0.retry = .milliseconds(10)
       $0.scanReset = BackOff(first: .milliseconds(50), longest: .seconds(60))
+      // What is received may come before discovery counts as started: then the first check ends the recovery.
+      $0.scanCheck = BackOff(first: .seconds(1), longest: .seconds(3600), spread: 0)
     }
     central.withLock { $0 = faults.central }
     await faults.central.scan(true)
@@ -105,7 +107,7 @@ import Testing
     let recovery = try #require(recoveries.elements[0])
     #expect(recovery.step == .resetAdapter && recovery.reason == "Failed: Failed" && recovery.count > 2)
     #expect(
-      await faults.central.wait(.seconds(60)) {
+      await faults.central.wait(patience) {
         $0.recovery == nil && $0.tree.adapter?.isDiscovering == true
       })
     #expect(asked.elements == [false, true])

@@ -12,7 +12,6 @@ import Testing
   private var limits: Limits {
     var limits = Limits.test
     limits.operation = .seconds(3600)
-    limits.servicesChange = .milliseconds(50)
     return limits
   }
 
@@ -28,7 +27,7 @@ import Testing
     let characteristics = try await tested.central.connect(id)
     let before = try #require(characteristics.temperature)
     let monitor = try await fixture.monitor()
-    let reading = Task { try await tested.central.read(before) }
+    let reading = Task { try await tested.central.read(before).get() }
     _ = try await monitor.lines.next("a read") { $0.hasPrefix("ReadValue") ? true : nil }
     await fixture.serve(Self.temperature, false)
     let rest = try await changed(tested)
@@ -36,7 +35,7 @@ import Testing
     // bluetoothd never answers it.
     await #expect(throws: CentralError.refused("the characteristic was removed")) { try await reading.value }
     // The link is not taken for one that is gone.
-    await #expect(throws: CentralError.characteristicRemoved) { try await tested.central.read(before) }
+    await #expect(throws: CentralError.characteristicRemoved) { try await tested.central.read(before).get() }
     await fixture.serve(Self.temperature, true)
     let after = try #require(try await changed(tested).temperature)
     #expect(after.path == before.path && after != before)
@@ -50,7 +49,7 @@ import Testing
     let faults = try await Faults(answers: ["ReadValue": unknown])
     let temperature = try #require(try await faults.connect().temperature)
     await #expect(throws: CentralError.characteristicRemoved) {
-      try await faults.central.read(temperature)
+      try await faults.central.read(temperature).get()
     }
     try await faults.tested.end()
   }

@@ -26,6 +26,8 @@ import Testing
     try await Engine(configuration, absentAdapter: absentAdapter) { options in
       options.adapters = 2
       options.strengths = [0: strengths]
+      // Some of the tests wait for many readings.
+      options.period = 20
     }
   }
 

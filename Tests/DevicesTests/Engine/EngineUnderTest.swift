@@ -44,7 +44,7 @@ final class EngineUnderTest: Sendable {
     var options = SimulatorOptions()
     options.devices = 1
     options.addresses = [0: Self.address.description]
-    options.period = 20
+    options.period = 200
     options.timing.connect = .milliseconds(16)
     options.timing.disconnect = .milliseconds(20)
     options.timing.advertising = .milliseconds(5)
@@ -53,7 +53,7 @@ final class EngineUnderTest: Sendable {
     bus = try await PrivateBus()
     let becameTrue = Record<String>()
     self.becameTrue = becameTrue
-    listener = try await DBusConnection.open(.at(bus.address)) { event in
+    listener = try await DBusConnection.open(bus.address) { event in
       guard case .signal(let signal) = event, signal.arguments.count > 1 else { return }
       for (name, value) in signal.arguments[1].map ?? [:] where value.bool == true { becameTrue.append(name) }
     }
@@ -66,7 +66,7 @@ final class EngineUnderTest: Sendable {
     state = await StateDatabase(path: path)
     let engine = await DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"),
-      adapters: state.section("adapters"), bus: .at(bus.address),
+      adapters: state.section("adapters"), bus: bus.address,
       bondLimit: bondLimit, capacity: capacity)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
@@ -143,6 +143,10 @@ final class EngineUnderTest: Sendable {
   }
   /// The kernel lets the adapter scan, or refuses it.
   func scans(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .scan, on: on)) }
+  /// How long the device may take to add services after it was connected to.
+  @LoopActor func setServicesLimit(_ limit: Duration) {
+    engine.registry.byID[Self.id]?.session.linkSession?.machine.servicesLimit = limit
+  }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)

@@ -358,6 +358,7 @@ import Testing
         (0..<1000).map { Self.beacon(nil, Self.frame($0 % 2 == 0 ? 17 : $0 % 16)) } + [
           Self.beacon(Self.named, Self.frame(17))
         ]
+      $0.timing.temporary = .seconds(3600)
     }
     for id in [Engine.id, DeviceID(Self.named)] {
       try await tested.frontEnd.change("\(id) is online") { $0.id == id && $0.isOnline }

@@ -145,6 +145,6 @@ import Testing
 extension EngineUnderTest {
   /// Waits until these bytes are written to a characteristic.
   fileprivate func wrote(_ bytes: [UInt8], to characteristic: BluetoothUUID) async throws {
-    try await eventually("\(bytes) is written") { try await self.writes(characteristic).last == bytes }
+    try await eventually("\(bytes) is written") { try await self.writes(characteristic).contains(bytes) }
   }
 }

@@ -88,6 +88,8 @@ import Testing
     let device = try await tested.frontEnd.availability(true)
     let bearing = try #require(device.profile.index(ofPropertyNamed: "bearing"))
     await tested.silence()
+    // All that was notified before comes before the answer.
+    #expect(try await tested.get(Engine.temperature).final().isSuccess)
     var signs: [Moment?] = []
     for _ in 1...2 {
       try await tested.frontEnd.event(from: tested.frontEnd.events.count, "a bearing") {

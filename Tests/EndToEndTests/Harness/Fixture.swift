@@ -182,6 +182,13 @@ final class Fixture: Sendable {
     running.withLock { $0.simulator = simulator }
   }
 
+  /// For a plan without a simulator: its micro:bits come when the gateway is at the broker, so that each reading is published
+  /// at once.
+  func startSimulatorLast() async throws {
+    try await bridgeOnline()
+    try await startSimulator()
+  }
+
   /// Ends it like a crash of bluetoothd. Its micro:bits lose their state.
   func killSimulator() async throws {
     let process = try simulator.process

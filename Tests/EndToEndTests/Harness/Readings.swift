@@ -51,7 +51,7 @@ extension Fixture {
   func moreReadings(_ id: String, _ count: Int) async throws {
     let last = try observer.messages(on: "microbit/\(id)/readings").last
     let now = try last.map(Reading.init)?.sequence ?? 0
-    try await reading(id) { $0.sequence >= now + count }
+    try await reading(id, after: last?.number ?? 0) { $0.sequence >= now + count }
   }
 
   /// Every device with a message on one of its topics.
