@@ -120,12 +120,12 @@ let package = Package(
       swiftSettings: lean),
 
     .target(
-      name: "TestSupport", dependencies: ["Configuration", "EventLoop", "GATT", "CLinux"],
+      name: "TestSupport", dependencies: ["Configuration", "EventLoop", "GATT", "MQTT", "CLinux"],
       path: "Tests/TestSupport", swiftSettings: strict),
     tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
-    tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
+    tests("DBusTests", ["DBus", "CDBus", "EventLoop", "TestSupport"]),
     tests("GATTTests", ["GATT", "JSON", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests(

@@ -39,7 +39,7 @@ enum BluetoothdEvent: Sendable {
   /// Connects to the bus. bluetoothd is not watched yet.
   /// - Parameter byteSignals: delivers the notified values of characteristics; `handler` receives all other changes.
   init(
-    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits,
+    _ address: String, byteSignals: ByteSignals, limits: Limits,
     handler: @escaping @LoopActor (BluetoothdEvent) -> Void
   ) async throws {
     self.byteSignals = byteSignals

@@ -10,18 +10,11 @@ extension Central {
   /// Reads the value of a characteristic, or of a descriptor of it.
   public func read(
     _ characteristic: Characteristic, _ descriptor: Descriptor? = nil
-  ) async throws(CentralError) -> [UInt8] {
-    let reply = try await operate(.readValue(of: characteristic, descriptor), on: characteristic)
-    guard let bytes = reply.first?.byteArray else { throw .transient("the reply to ReadValue has no bytes") }
-    return bytes
-  }
-
-  /// Reads the value of a characteristic, or of a descriptor of it.
-  public func readResult(
-    of characteristic: Characteristic, _ descriptor: Descriptor? = nil
   ) async -> Result<[UInt8], CentralError> {
     do throws(CentralError) {
-      return .success(try await read(characteristic, descriptor))
+      let reply = try await operate(.readValue(of: characteristic, descriptor), on: characteristic)
+      guard let bytes = reply.first?.byteArray else { throw .transient("ReadValue returned no bytes") }
+      return .success(bytes)
     } catch {
       return .failure(error)
     }
@@ -49,7 +42,7 @@ extension Central {
     case .failure(.timedOut(let text)): return .failure(.timedOut(text))
     case .success, .failure: break
     }
-    return await readResult(of: characteristic)
+    return await read(characteristic)
   }
 
   /// Writes the value of a characteristic without reading it back.
@@ -139,7 +132,7 @@ extension Central {
     guard let link = links[characteristic.peripheral] else { return nil }
     // Ends with the link: the pause may be days long.
     if await wait(pause, until: { link.hasEnded || !self.tree.contains(characteristic) }) { return nil }
-    let result = await readResult(of: characteristic)
+    let result = await read(characteristic)
     return link.hasEnded ? nil : result
   }
 

@@ -15,7 +15,7 @@ import Log
   public var adapterName: String { selection.name }
   /// BlueZ's name of the adapter in use, which is another one than ``adapterName`` if the kernel has renamed it.
   public var currentName: String { BlueZName.adapterName(tree.adapterPath) }
-  private let busAddress: DBusAddress
+  private let busAddress: String
   /// Whether the adapter is locked, as by a gateway.
   package let isExclusive: Bool
   let limits: Limits
@@ -39,7 +39,7 @@ import Log
   ///   - bus: bluetoothd's bus; another than the system bus only in tests.
   ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
   package init(
-    adapter: AdapterSelection, bus: DBusAddress = .system, isExclusive: Bool = true,
+    adapter: AdapterSelection, bus: String = DBusName.systemBus, isExclusive: Bool = true,
     limits: Limits = Limits(),
     handler: @escaping @LoopActor (CentralEvent) -> Void
   ) {

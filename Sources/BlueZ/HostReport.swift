@@ -44,7 +44,7 @@ package struct HostReport: Sendable, Equatable {
 
   package init() {}
 
-  package static func read(_ address: DBusAddress = .system) async -> HostReport {
+  package static func read(_ address: String = DBusName.systemBus) async -> HostReport {
     var report = HostReport()
     let bus: DBusConnection
     do throws(DBusError) {

@@ -17,8 +17,6 @@ import MQTT
   package private(set) var topics: DeviceTopics
   /// The publishers of those of ``DeviceDescription/allProperties`` that have had a value, at their places.
   private var publishers: [PropertyPublisher?]
-  /// See ``DeviceDescription/valuePlaces``.
-  private var places: [ValueKey: Int]
   private var held = HeldReadings()
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
@@ -38,7 +36,6 @@ import MQTT
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
     publishers = device.allProperties.map { _ in nil }
-    places = device.valuePlaces
   }
 
   /// The device's area, as commands for an area name it.
@@ -202,7 +199,7 @@ import MQTT
 
   private func publisher(of reading: Reading) -> PropertyPublisher? {
     guard let key = reading.key else { return publisher(at: reading.property) }
-    return places[key].map { publisher(at: $0) }
+    return device.place(of: key).map { publisher(at: $0) }
   }
 
   private func publisher(at place: Int) -> PropertyPublisher {
@@ -257,7 +254,7 @@ import MQTT
   private func updatePublishers() {
     let all = device.allProperties
     let before = publishers.compactMap { $0 }
-    (publishers, places) = (all.map { _ in nil }, device.valuePlaces)
+    publishers = all.map { _ in nil }
     for old in before {
       let place = all.firstIndex { $0.name == old.property.name }
       if let place, all[place] == old.property {

@@ -28,35 +28,10 @@ package enum Payload {
   /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list. As a command, it
   /// means the same value.
   package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
-    if case .integer(let number) = value {
-      var digits: [UInt8] = []
-      digits.append(decimal: number)
-      return digits
-    }
+    if case .integer(let number) = value { return Array(String(number).utf8) }
     let json = codec.json(value)
     let payload = json.payload
     // An empty payload would delete the retained message; in a command, a payload in quotes is JSON.
     return payload.isEmpty || payload.first == UInt8(ascii: "\"") ? json.bytes : payload
-  }
-}
-
-extension [UInt8] {
-  /// Appends the number's decimal digits, without a `String` in between.
-  mutating func append(decimal number: some FixedWidthInteger) {
-    // The sign and the 19 digits of an Int, or the 20 of a UInt64.
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-      var start = digits.endIndex
-      var rest = UInt64(number.magnitude)
-      repeat {
-        start -= 1
-        digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
-      } while rest > 0
-      if number < 0 {
-        start -= 1
-        digits[start] = UInt8(ascii: "-")
-      }
-      append(contentsOf: digits[start...])
-    }
   }
 }

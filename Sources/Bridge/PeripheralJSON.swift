@@ -87,7 +87,8 @@ extension Inspection.HeardValue {
 extension Inspection.Item {
   fileprivate var json: JSONValue {
     let flags = characteristic.flags.description.split(separator: ",").map { JSONValue.string(String($0)) }
-    let (bytes, error) = Self.parts(of: value)
+    let bytes = try? value?.get()
+    let error: CentralError? = if case .failure(let error) = value { error } else { nil }
     let codec = properties.first?.codec
     let decoded = bytes.flatMap { try? codec?.decode($0) }
     return [
@@ -105,7 +106,8 @@ extension Inspection.Item {
 
   /// A descriptor; the value of a user description is a text, that of a presentation format an object.
   private static func json(of uuid: BluetoothUUID, _ value: Result<[UInt8], CentralError>?) -> JSONValue {
-    let (bytes, error) = parts(of: value)
+    let bytes = try? value?.get()
+    let error: CentralError? = if case .failure(let error) = value { error } else { nil }
     let shown: JSONValue? = bytes.flatMap { bytes in
       switch uuid {
       case BluetoothUUID(short: 0x2901): .string(String(decoding: bytes, as: UTF8.self))
@@ -117,16 +119,6 @@ extension Inspection.Item {
       "uuid": .string(uuid.description), "bytes": bytes.map { .string(Hexadecimal.text($0)) },
       "value": shown, "error": error.map { .string("\($0)") },
     ]
-  }
-
-  private static func parts(
-    of value: Result<[UInt8], CentralError>?
-  ) -> (bytes: [UInt8]?, error: CentralError?) {
-    switch value {
-    case .success(let bytes): (bytes, nil)
-    case .failure(let error): (nil, error)
-    case nil: (nil, nil)
-    }
   }
 }
 

@@ -36,7 +36,7 @@ struct ReadingEncoder: Sendable {
     bytes.reserveCapacity(before.count + unit.count + afterSequence.count + 96)
     bytes += before
     if case .integer(let number) = reading.value {
-      bytes.append(decimal: number)
+      bytes += String(number).utf8
     } else if isEvent, hasFields {
       // The fields of the value become members of the event: the word is `event_type`.
       bytes += codec.json(reading.value).bytes.dropFirst().dropLast()
@@ -49,10 +49,10 @@ struct ReadingEncoder: Sendable {
     bytes.append(UInt8(ascii: "\""))
     if let senderTime = reading.senderTime {
       bytes += #","sender_time":"#.utf8
-      bytes.append(decimal: senderTime)
+      bytes += String(senderTime).utf8
     }
     bytes += #","sequence":"#.utf8
-    bytes.append(decimal: sequence)
+    bytes += String(sequence).utf8
     bytes += afterSequence
     return bytes
   }

@@ -29,11 +29,11 @@ import EventLoop
     if let handle { loop.onLoop { handle.close() } }
   }
 
-  /// Connects to the bus at `address` and registers with it (`Hello`).
+  /// Connects to the bus at `address` (D-Bus specification, "Server Addresses") and registers with it (`Hello`).
   /// - Parameter byteSignals: receives the changes of its property; `handler` receives all other signals.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   public static func open(
-    _ address: DBusAddress, byteSignals: ByteSignals? = nil,
+    _ address: String, byteSignals: ByteSignals? = nil,
     handler: @escaping @LoopActor (DBusEvent) -> Void
   ) async throws(DBusError) -> DBusConnection {
     let connection = DBusConnection(byteSignals: byteSignals, handler: handler)
@@ -41,8 +41,7 @@ import EventLoop
     return connection
   }
 
-  private func connect(to address: DBusAddress) async throws(DBusError) {
-    let address = address.text
+  private func connect(to address: String) async throws(DBusError) {
     handle = try ConnectionHandle(address: address, byteSignals: byteSignals) {
       [weak self] in self?.receive($0)
     }
@@ -168,11 +167,6 @@ import EventLoop
   /// - Throws: ``DBusError/disconnected``; ``DBusError/invalid(_:)``.
   public func emit(_ signal: DBusSignal) throws(DBusError) {
     try send(OutgoingMessage(signal: signal))
-  }
-
-  /// Sends a copy of `signal`.
-  public func emit(_ signal: PreparedSignal) throws(DBusError) {
-    try send(OutgoingMessage(copy: signal.message))
   }
 
   private func send(_ message: OutgoingMessage) throws(DBusError) {

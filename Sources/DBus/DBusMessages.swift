@@ -1,5 +1,3 @@
-import Glibc
-
 /// A method call, to be sent or as received.
 public struct DBusCall: Sendable, Equatable {
   var destination: String?
@@ -71,15 +69,6 @@ public struct DBusSignal: Sendable {
   }
 }
 
-/// A signal that is sent many times: libdbus copies a message much faster than it builds one.
-public final class PreparedSignal: @unchecked Sendable {
-  // @unchecked: the message is only copied, never changed or sent.
-  let message: OutgoingMessage
-
-  /// - Throws: ``DBusError/invalid(_:)``.
-  public init(_ signal: DBusSignal) throws(DBusError) { message = try OutgoingMessage(signal: signal) }
-}
-
 /// An unsolicited message, or the end of the connection.
 public enum DBusEvent: Sendable {
   /// A signal subscribed to by ``DBusConnection/addMatch(_:)``, or addressed to this connection.
@@ -88,24 +77,4 @@ public enum DBusEvent: Sendable {
   case call(DBusCall)
   /// The connection has ended, and why. No events follow.
   case disconnected(DBusError)
-}
-
-/// The address of a bus.
-public enum DBusAddress: Sendable, Hashable {
-  /// `$DBUS_SYSTEM_BUS_ADDRESS`, else the well-known socket.
-  case system
-  /// A server address (D-Bus specification, "Server Addresses"): `unix:path=/run/bus`.
-  case at(String)
-}
-
-extension DBusAddress {
-  var text: String {
-    switch self {
-    case .system: getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? Self.wellKnown
-    case .at(let address): address
-    }
-  }
-
-  /// D-Bus specification, "Well-known Message Bus Instances".
-  private static let wellKnown = "unix:path=/run/dbus/system_bus_socket"
 }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A value of the D-Bus type system (D-Bus specification, "Type System").
+/// A value of the D-Bus type system (D-Bus specification, "Type System"). A received value of a type that is not here (`x`,
+/// `t`, `d`, `g`) is left out, with the entry of a dictionary that has it.
 public indirect enum DBusValue: Sendable, Hashable {
   /// `y`, unsigned.
   case byte(UInt8)
@@ -14,18 +15,10 @@ public indirect enum DBusValue: Sendable, Hashable {
   case int32(Int32)
   /// `u`.
   case uint32(UInt32)
-  /// `x`.
-  case int64(Int64)
-  /// `t`.
-  case uint64(UInt64)
-  /// `d`.
-  case double(Double)
   /// `s`: UTF-8 without NUL.
   case string(String)
   /// `o`; an invalid path is rejected when it is sent, with ``DBusError/invalid(_:)``.
   case objectPath(String)
-  /// `g`: types as text, such as `a{sv}`; checked like an object path.
-  case signature(String)
   /// `h`: sent as an index into the descriptors of the message.
   case fileDescriptor(FileDescriptor)
   /// `ay`, as one value: values of characteristics have this type.
@@ -74,12 +67,8 @@ extension DBusValue {
     case .uint16: "q"
     case .int32: "i"
     case .uint32: "u"
-    case .int64: "x"
-    case .uint64: "t"
-    case .double: "d"
     case .string: "s"
     case .objectPath: "o"
-    case .signature: "g"
     case .fileDescriptor: "h"
     case .bytes: "ay"
     case .array(let element, _): "a" + element
@@ -117,8 +106,6 @@ extension DBusValue {
     case .uint16(let value): Int(value)
     case .int32(let value): Int(value)
     case .uint32(let value): Int(value)
-    case .int64(let value): Int(exactly: value)
-    case .uint64(let value): Int(exactly: value)
     default: nil
     }
   }

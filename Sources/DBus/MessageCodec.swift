@@ -16,18 +16,12 @@ private func append(_ value: DBusValue, to iterator: inout DBusMessageIter) thro
   case .uint16(let value): try append(basic: value, cdbus_type_uint16, to: &iterator)
   case .int32(let value): try append(basic: value, cdbus_type_int32, to: &iterator)
   case .uint32(let value): try append(basic: value, cdbus_type_uint32, to: &iterator)
-  case .int64(let value): try append(basic: value, cdbus_type_int64, to: &iterator)
-  case .uint64(let value): try append(basic: value, cdbus_type_uint64, to: &iterator)
-  case .double(let value): try append(basic: value, cdbus_type_double, to: &iterator)
   case .fileDescriptor(let value): try append(basic: value.raw, cdbus_type_unix_fd, to: &iterator)
   case .string(let text): try append(text: text, cdbus_type_string, to: &iterator)
   case .objectPath(let path):
-    // Validated first: libdbus aborts the process on an invalid path or signature.
+    // Validated first: libdbus aborts the process on an invalid path.
     guard dbus_validate_path(path, nil) != 0 else { throw .invalid("object path \(path)") }
     try append(text: path, cdbus_type_object_path, to: &iterator)
-  case .signature(let signature):
-    guard dbus_signature_validate(signature, nil) != 0 else { throw .invalid("signature \(signature)") }
-    try append(text: signature, cdbus_type_signature, to: &iterator)
   case .bytes(let bytes):
     try appendContainer(cdbus_type_array, "y", to: &iterator) { inner throws(DBusError) in
       let done = bytes.withUnsafeBufferPointer { buffer in
@@ -117,13 +111,9 @@ private func value(_ iterator: inout DBusMessageIter) -> DBusValue? {
   case cdbus_type_uint16: return .uint16(basic(&iterator, 0))
   case cdbus_type_int32: return .int32(basic(&iterator, 0))
   case cdbus_type_uint32: return .uint32(basic(&iterator, 0))
-  case cdbus_type_int64: return .int64(basic(&iterator, 0))
-  case cdbus_type_uint64: return .uint64(basic(&iterator, 0))
-  case cdbus_type_double: return .double(basic(&iterator, 0))
   case cdbus_type_unix_fd: return .fileDescriptor(FileDescriptor(owning: basic(&iterator, Int32(-1))))
   case cdbus_type_string: return .string(text(&iterator))
   case cdbus_type_object_path: return .objectPath(text(&iterator))
-  case cdbus_type_signature: return .signature(text(&iterator))
   case cdbus_type_array: return array(&iterator)
   case cdbus_type_struct:
     var inner = DBusMessageIter()

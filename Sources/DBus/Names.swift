@@ -1,9 +1,15 @@
+import Glibc
+
 /// Names defined by the D-Bus specification and libdbus.
 public enum DBusName {
   /// The bus as a destination, as a sender, and as the interface of its own methods and signals.
   public static let bus = "org.freedesktop.DBus"
   /// The interface of signals that libdbus itself generates about the connection.
   static let local = "org.freedesktop.DBus.Local"
+  /// The address of the system bus (D-Bus specification, "Well-known Message Bus Instances").
+  package static var systemBus: String {
+    getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? "unix:path=/run/dbus/system_bus_socket"
+  }
   /// The object of the bus's own methods.
   package static let busPath = "/org/freedesktop/DBus"
   /// The interface of Get, Set, GetAll and PropertiesChanged.

@@ -36,12 +36,6 @@ final class OutgoingMessage {
     try append(arguments, to: raw)
   }
 
-  /// A copy: a message that has been sent keeps its serial number, and cannot be sent again.
-  init(copy message: OutgoingMessage) throws(DBusError) {
-    guard let raw = dbus_message_copy(message.raw) else { throw .invalid("out of memory") }
-    self.raw = raw
-  }
-
   deinit { dbus_message_unref(raw) }
 }
 

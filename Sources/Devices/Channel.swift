@@ -132,7 +132,7 @@ import Log
   ///   events are left out.
   func subscribe(on central: Central, in visit: Visit?) async throws(CentralError) {
     guard let characteristic, visit == nil || property.kind == .state else { return }
-    if isReadOnly { take(try await central.read(characteristic)) }
+    if isReadOnly { take(try await central.read(characteristic).get()) }
     if visit != nil, property.isReadable { return }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
@@ -336,7 +336,7 @@ import Log
   /// Reads the value, without reporting it.
   func readEncoded(on central: Central) async -> Result<EncodedValue, WriteFailure> {
     guard let characteristic else { return .failure(.linkLost) }
-    return decoded(await central.readResult(of: characteristic))
+    return decoded(await central.read(characteristic))
   }
 
   func decoded(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {

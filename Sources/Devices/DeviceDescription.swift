@@ -77,10 +77,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// The properties of the profile, and the values that the device's program names itself.
   package var allProperties: [Property] { profile.properties + values.map(\.property) }
 
-  /// The places in ``allProperties`` of the values that the device's program names itself.
-  package var valuePlaces: [ValueKey: Int] {
-    let places = values.enumerated().map { ($0.element.key, profile.properties.count + $0.offset) }
-    return Dictionary(uniqueKeysWithValues: places)
+  /// The place in ``allProperties`` of a value that the device's program names itself; nil: it is no longer published.
+  package func place(of key: ValueKey) -> Int? {
+    values.firstIndex { $0.key == key }.map { profile.properties.count + $0 }
   }
 
   /// The property that a reading is of; nil: its value is no longer published.

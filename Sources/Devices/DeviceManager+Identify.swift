@@ -50,7 +50,7 @@ extension DeviceManager {
 
   private func blink(_ characteristic: Characteristic, of device: Device) async throws(CentralError) {
     let central = device.session.central
-    device.noteLEDs(try await central.read(characteristic))
+    device.noteLEDs(try await central.read(characteristic).get())
     for _ in 0..<Self.blinks {
       for picture in [Device.fullPicture, Device.emptyPicture] {
         try await central.send(picture, to: characteristic, withResponse: true)
@@ -65,7 +65,7 @@ extension DeviceManager {
   ) async throws(CentralError) {
     let central = device.session.central
     let leds = device.leds
-    if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds)) }
+    if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds).get()) }
     try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
     guard let leds else { return }
     try? await loop.sleep(for: device.scrollTime(of: text))
@@ -130,7 +130,7 @@ extension Device {
     let turn = leds?.writer?.turn ?? ledTurn
     await turn.lock()
     defer { turn.unlock() }
-    guard let picture, let shown = try? await central.read(picture) else { return }
+    guard let picture, let shown = try? await central.read(picture).get() else { return }
     if mayShowSign, context.scheduler.awaitsPress(self) {
       guard shown != Self.pressSign else { return }
       noteLEDs(shown)

@@ -171,7 +171,7 @@ extension DeviceManager {
         if deadline <= .now { inspection.unread = "\(Self.readingTimeout) are over" }
         guard inspection.unread == nil else { break }
         reads += 1
-        let value = await central.readResult(of: characteristic, descriptor)
+        let value = await central.read(characteristic, descriptor)
         if case .failure(let error) = value, !error.concernsOneCharacteristic {
           inspection.unread = "\(error)"
         }

@@ -54,8 +54,8 @@ import Store
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection,
-    adapters: StateSection = .inMemory(), bus: DBusAddress = .system, bondLimit: Duration = .seconds(60),
-    isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
+    adapters: StateSection = .inMemory(), bus: String = DBusName.systemBus,
+    bondLimit: Duration = .seconds(60), isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
     self.configuration = configuration

@@ -218,12 +218,9 @@ func constant<T>(_ make: @autoclosure () throws -> T) -> T {
   }
 }
 
-extension Codec: Hashable {
+extension Codec: Equatable {
   /// Compares the descriptions.
   public static func == (one: Codec, other: Codec) -> Bool { one.description == other.description }
-
-  /// See ``==(_:_:)``.
-  public func hash(into hasher: inout Hasher) { hasher.combine(description) }
 }
 
 extension [Int: String] {

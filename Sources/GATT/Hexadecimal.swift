@@ -2,19 +2,9 @@
 package enum Hexadecimal {
   /// The value of 1 to 16 digits; nil for anything else.
   static func number(_ digits: some Collection<UInt8>) -> UInt64? {
-    guard (1...16).contains(digits.count) else { return nil }
-    var number: UInt64 = 0
-    for digit in digits {
-      let value: UInt8
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): value = digit - UInt8(ascii: "A") + 10
-      default: return nil
-      }
-      number = number << 4 | UInt64(value)
-    }
-    return number
+    // `UInt64` takes a sign, too.
+    guard (1...16).contains(digits.count), digits.allSatisfy({ $0 >= UInt8(ascii: "0") }) else { return nil }
+    return UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
   }
 
   /// The bytes of `00ff`; nil if it is not two digits for each.

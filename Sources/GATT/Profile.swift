@@ -1,5 +1,5 @@
 /// A description of a kind of peripheral: its services and properties.
-public struct Profile: Sendable, Hashable {
+public struct Profile: Sendable, Equatable {
   /// The property that shows that a link is alive: the peripheral sends its values periodically.
   public struct Alive: Sendable, Hashable {
     /// The index of that property in ``Profile/properties``.

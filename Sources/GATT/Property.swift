@@ -241,7 +241,7 @@ public final class Property: Sendable {
   }
 }
 
-extension Property: Hashable {
+extension Property: Equatable {
   /// Compares everything.
   public static func == (a: Property, b: Property) -> Bool {
     a === b
@@ -252,12 +252,6 @@ extension Property: Hashable {
         && a.maxLength == b.maxLength && a.frame == b.frame && a.chunk == b.chunk && a.poll == b.poll
         && a.report == b.report && a.initial == b.initial && a.isBeforeReading == b.isBeforeReading
         && a.isAutomatic == b.isAutomatic && a.homeAssistant == b.homeAssistant
-  }
-
-  /// Hashes the names of the property and its characteristic.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(name)
-    hasher.combine(characteristic)
   }
 }
 

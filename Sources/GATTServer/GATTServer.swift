@@ -16,7 +16,7 @@ package enum GATTServerEvent: Sendable, Equatable {
 /// Serves a peripheral on a BlueZ adapter: registers a GATT application and an advertisement with bluetoothd,
 /// and registers them again after a restart of bluetoothd or of the adapter.
 @LoopActor package final class GATTServer {
-  private let address: DBusAddress
+  private let address: String
   private let handler: @LoopActor (GATTServerEvent) -> Void
   private let registration: Registration
   private var objects: ServedObjects
@@ -46,7 +46,7 @@ package enum GATTServerEvent: Sendable, Equatable {
   ///   - bus: bluetoothd's bus; not the system bus only in tests.
   ///   - state: the folder for the adapter's alias, to be restored even after this process was killed.
   package init(
-    _ peripheral: ServedPeripheral, name: String, adapter: String, bus: DBusAddress = .system,
+    _ peripheral: ServedPeripheral, name: String, adapter: String, bus: String = DBusName.systemBus,
     state: String? = nil,
     handler: @escaping @LoopActor (GATTServerEvent) -> Void
   ) {

@@ -160,16 +160,17 @@ extension Discovery {
     let own: [DiscoveryComponent] =
       (device.mayIdentify ? [identify] : []) + [
         connectivity(topics),
-        .sensor(
-          "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
-          deviceClass: "signal_strength",
+        DiscoveryComponent(
+          .sensor, "rssi", name: "Signal strength", topic: topics.info, deviceClass: "signal_strength",
           // While it is connected it advertises nothing: that of before stays, and is no measurement.
-          stateClass: device.profile.hasLinks ? nil : "measurement", unit: "dBm", category: "diagnostic"),
-        .sensor(
-          "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
-          category: "diagnostic"),
-        .sensor(
-          "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
+          stateClass: device.profile.hasLinks ? nil : "measurement", unit: "dBm", category: "diagnostic",
+          ["val_tpl": InfoTemplate("rssi").json]),
+        DiscoveryComponent(
+          .sensor, "firmware", name: "Firmware", topic: topics.info, category: "diagnostic",
+          ["val_tpl": InfoTemplate("firmware").json]),
+        DiscoveryComponent(
+          .sensor, "model", name: "Model", topic: topics.info, category: "diagnostic",
+          ["val_tpl": InfoTemplate("model").json]),
         .switch(
           "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
           command: options, on: set("enabled", true), off: set("enabled", false), category: "config",

@@ -32,9 +32,10 @@ extension Discovery {
       _ key: String, _ name: String, _ template: InfoTemplate, deviceClass: String? = nil,
       stateClass: String? = nil, category: String? = "diagnostic", options: [String]? = nil
     ) -> DiscoveryComponent {
-      .sensor(
-        key, name: name, topic: topics.bridgeInfo, template: template, deviceClass: deviceClass,
-        stateClass: stateClass, category: category, options: options)
+      DiscoveryComponent(
+        .sensor, key, name: name, topic: topics.bridgeInfo, deviceClass: deviceClass, stateClass: stateClass,
+        category: category,
+        ["ops": options.map { .array($0.map(JSONValue.string)) }, "val_tpl": template.json])
     }
     let adapterStates = adapters.enumerated().map { index, adapter in
       info(
@@ -78,13 +79,15 @@ extension Discovery {
   private var countersOfGateway: [DiscoveryComponent] {
     BridgeInfo.Counters().list.map { name, _ in
       let words = name.split(separator: "_").joined(separator: " ")
-      return .sensor(
-        name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,
-        template: InfoTemplate("counters", name),
+      return DiscoveryComponent(
+        .sensor, name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,
         // The only one that decreases.
         stateClass: name == "queued" ? "measurement" : "total_increasing", category: "diagnostic",
-        // They change each minute, and would fill the database.
-        isEnabled: !["readings", "sent", "queued"].contains(name))
+        [
+          "val_tpl": InfoTemplate("counters", name).json,
+          // They change each minute, and would fill the database.
+          "en": ["readings", "sent", "queued"].contains(name) ? .bool(false) : nil,
+        ])
     }
   }
 

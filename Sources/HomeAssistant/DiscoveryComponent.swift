@@ -35,22 +35,6 @@ extension DiscoveryComponent {
       members: common.merging(own).setting("avty", to: availability.map(JSONValue.availability)))
   }
 
-  /// A value that `template` takes out of JSON.
-  /// - Parameter isEnabled: whether Home Assistant uses it before a user enables it.
-  static func sensor(
-    _ key: String, name: String, topic: TopicName, template: InfoTemplate, deviceClass: String? = nil,
-    stateClass: String? = nil, unit: String? = nil, category: String?, options: [String]? = nil,
-    isEnabled: Bool = true
-  ) -> DiscoveryComponent {
-    DiscoveryComponent(
-      .sensor, key, name: name, topic: topic, deviceClass: deviceClass, stateClass: stateClass, unit: unit,
-      category: category,
-      [
-        "ops": options.map { .array($0.map(JSONValue.string)) }, "val_tpl": template.json,
-        "en": isEnabled ? nil : .bool(false),
-      ])
-  }
-
   /// Whether something is connected, from a topic with `online` or `offline`.
   static func connectivity(
     _ key: String, name: String, topic: TopicName, availability: [TopicName]

@@ -123,7 +123,7 @@ import Log
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
   public func send(_ message: MQTTMessage) {
     guard let socket = openSocket else { return }
-    send(outbox.packet(once: message), over: socket)
+    send(Outbox.Packet(message: message, source: .once(message.topic)), over: socket)
     socket.updateInterest()
   }
 
@@ -341,7 +341,6 @@ import Log
     outbox.connected(connection, to: link.choice.index)
     diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
-    if !connection.retainAvailable { write(outages.retainsNothing()) }
     awaitLasting()
     pace(for: reconnectingClients > 1 ? .seconds(15) : .zero)
     perform(link.accepted(at: .now))

@@ -64,10 +64,6 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
 
 /// The parameters of a connection, from the broker's CONNACK.
 public struct MQTTConnection: Sendable, Equatable {
-  /// The highest QoS that the broker supports; messages of a higher one are sent with it.
-  public var maximumQoS = QoS.exactlyOnce
-  /// Whether the broker supports retained messages; otherwise it may refuse them.
-  public var retainAvailable = true
   /// The maximum of unacknowledged QoS 1 messages.
   public var receiveMaximum: UInt16 = .max
   /// The maximum packet size in bytes; nil: unlimited.

@@ -1,14 +1,9 @@
 /// The quality of service of a message.
-public enum QoS: UInt8, Sendable, Comparable {
+public enum QoS: UInt8, Sendable {
   /// Sent once, unacknowledged.
   case atMostOnce = 0
   /// Sent until acknowledged: may be received twice.
   case atLeastOnce = 1
-  /// Received once. Not used here, but a broker may report it as its maximum.
-  case exactlyOnce = 2
-
-  /// Compares the levels.
-  public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
 /// Options of a subscription (MQTT 5, 3.8.3.1). With 3.1.1 all but ``atMostOnce`` are ignored.
@@ -35,7 +30,7 @@ public struct MQTTMessage: Sendable {
   public var topic: TopicName
   /// Any bytes. An empty retained payload deletes the retained message (MQTT 5, 3.3.1.3).
   public var payload: [UInt8]
-  /// Reduced to the broker's maximum (``MQTTConnection/maximumQoS``).
+  /// How it is sent to the broker.
   public var qos: QoS
   /// Whether the broker retains it for later subscribers. For state that is to be published again after every connect,
   /// use ``MQTTClient/setState(_:_:qos:isUrgent:)``.

@@ -67,14 +67,6 @@ struct OutageLog {
     return connects > 1 ? (.notice, "connected again to \(broker)") : nil
   }
 
-  /// The broker that is connected does not support retained messages.
-  func retainsNothing() -> Entry {
-    (
-      connects > 1 ? .debug : .warning,
-      "the broker does not support retained messages: clients that subscribe later do not see the current values"
-    )
-  }
-
   /// The queue was full, and its oldest message was dropped.
   mutating func lost() -> Entry {
     defer { hasReportedLoss = true }

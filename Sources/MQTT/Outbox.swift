@@ -125,13 +125,6 @@ struct Outbox {
     return lastSequence
   }
 
-  /// A packet of a message that is not queued: to be sent now or never.
-  func packet(once message: MQTTMessage) -> Packet {
-    var message = message
-    message.qos = min(message.qos, peer?.maximumQoS ?? .atLeastOnce)
-    return Packet(message: message, source: .once(message.topic))
-  }
-
   // MARK: The connection
 
   /// - Parameter count: how much of the bulk lane may be sent until the next call; nil: all.
@@ -183,7 +176,7 @@ struct Outbox {
   mutating func next() -> Packet? {
     guard let peer else { return nil }
     while queuedCount > 0, let first = first() {
-      guard !isWindowFull || qos(first.qos, peer) == .atMostOnce else { return nil }
+      guard !isWindowFull || qos(first.qos) == .atMostOnce else { return nil }
       let next = first.isState ? states.takeFirst(first.lane) : messages.takeFirst(first.lane)
       if first.lane == .bulk {
         sentUrgent = 0
@@ -192,7 +185,7 @@ struct Outbox {
         sentUrgent += 1
       }
       guard var next else { continue }
-      next.message.qos = qos(next.message.qos, peer)
+      next.message.qos = qos(next.message.qos)
       if !hasProperties { (next.message.responseTopic, next.message.correlationData) = (nil, nil) }
       guard let reason = refusal(of: next, by: peer) else { return next }
       messages.outcomes.tooLarge.append((next.message.topic, reason))
@@ -202,9 +195,7 @@ struct Outbox {
   }
 
   /// What ends the connection is found by what is acknowledged.
-  private func qos(_ qos: QoS, _ peer: MQTTConnection) -> QoS {
-    min(sizeLimit.isSought ? max(qos, .atLeastOnce) : qos, peer.maximumQoS)
-  }
+  private func qos(_ qos: QoS) -> QoS { sizeLimit.isSought ? .atLeastOnce : qos }
 
   private func refusal(of packet: Packet, by peer: MQTTConnection) -> MQTTRefusal? {
     if let most = peer.maximumPacketSize.map({ Int($0) }), packet.size > most { return .tooLarge(most: most) }

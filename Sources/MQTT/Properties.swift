@@ -19,13 +19,6 @@ enum Properties {
   /// The properties of a CONNACK; omitted ones have the defaults of MQTT 5, 3.2.2.3.
   static func connection(_ list: OpaquePointer?) -> MQTTConnection {
     var connection = MQTTConnection()
-    var byte: UInt8 = 0
-    if mosquitto_property_read_byte(list, MQTT_PROP_MAXIMUM_QOS.identifier, &byte, false) != nil {
-      connection.maximumQoS = QoS(rawValue: byte) ?? .exactlyOnce
-    }
-    if mosquitto_property_read_byte(list, MQTT_PROP_RETAIN_AVAILABLE.identifier, &byte, false) != nil {
-      connection.retainAvailable = byte != 0
-    }
     mosquitto_property_read_int16(
       list, MQTT_PROP_RECEIVE_MAXIMUM.identifier, &connection.receiveMaximum, false)
     var size: UInt32 = 0

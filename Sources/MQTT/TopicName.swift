@@ -11,7 +11,7 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     guard isTopicText(string), !string.utf8.contains(where: { $0 == Mark.plus || $0 == Mark.hash }) else {
       return nil
     }
-    self.string = contiguous(string)
+    self.string = string
     hash = string.hashValue
   }
 
@@ -33,12 +33,12 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
   /// the last level.
   public init?(_ string: String) {
     guard isTopicText(string) else { return nil }
-    let levels = Self.levels(string)
+    let levels = string.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     for (index, level) in levels.enumerated() {
       if level.contains(Mark.plus), level.count > 1 { return nil }
       if level.contains(Mark.hash), level.count > 1 || index < levels.count - 1 { return nil }
     }
-    self.string = contiguous(string)
+    self.string = string
   }
 
   /// A filter that only matches `topic`.
@@ -48,32 +48,11 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
 
   /// The filter as it is, with its wildcards.
   public var description: String { string }
-
-  /// Whether messages to `topic` match the filter (MQTT 5, 4.7).
-  public func matches(_ topic: TopicName) -> Bool {
-    let (patterns, names) = (Self.levels(string), Self.levels(topic.string))
-    // A leading wildcard does not match the broker's own topics.
-    if names[0].first == Mark.dollar, [Mark.plus, Mark.hash].contains(patterns[0].first) { return false }
-    for (index, pattern) in patterns.enumerated() {
-      // `a/#` also matches `a`.
-      if pattern.first == Mark.hash { return true }
-      guard index < names.count, pattern.first == Mark.plus || pattern.elementsEqual(names[index]) else {
-        return false
-      }
-    }
-    return patterns.count == names.count
-  }
-
-  private static func levels(_ text: String) -> [Substring.UTF8View] {
-    text.utf8.split(separator: Mark.slash, omittingEmptySubsequences: false)
-  }
 }
 
 private enum Mark {
   static let plus = UInt8(ascii: "+")
   static let hash = UInt8(ascii: "#")
-  static let slash = UInt8(ascii: "/")
-  static let dollar = UInt8(ascii: "$")
 }
 
 private func isTopicText(_ string: String) -> Bool {
@@ -84,10 +63,4 @@ private func isTopicText(_ string: String) -> Bool {
     case let value: value & 0xFFFE != 0xFFFE
     }
   }
-}
-
-private func contiguous(_ string: String) -> String {
-  var string = string
-  string.makeContiguousUTF8()
-  return string
 }

@@ -3,7 +3,7 @@ import GATT
 /// The services of a peripheral as discovered by bluetoothd: handles, UUIDs, flags.
 package struct GATTDatabase: Sendable {
   /// A service with its characteristics. Several may have the same UUID.
-  package struct Service: Sendable, Hashable {
+  package struct Service: Sendable, Equatable {
     package fileprivate(set) var handle: UInt16 = 0
     package var uuid: BluetoothUUID
     /// The characteristics in the order of their handles.
@@ -18,7 +18,7 @@ package struct GATTDatabase: Sendable {
   }
 
   /// A characteristic.
-  package struct Characteristic: Sendable, Hashable {
+  package struct Characteristic: Sendable, Equatable {
     package fileprivate(set) var handle: UInt16 = 0
     package var uuid: BluetoothUUID
     /// The supported operations.
@@ -76,7 +76,7 @@ package struct GATTDatabase: Sendable {
   package static let longestValue = 512
 
   /// How a characteristic's value is determined.
-  package enum Content: Sendable, Hashable {
+  package enum Content: Sendable, Equatable {
     /// The initial value, whatever is written.
     case fixed
     /// Like `fixed`, but read by bluetoothd itself while it resolves the services: its Value is known from the start.

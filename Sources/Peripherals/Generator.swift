@@ -2,8 +2,8 @@ import GATT
 import JSON
 
 /// A source of values for a property, as described by ``help``.
-package struct Generator: Sendable, Hashable {
-  private enum Kind: Hashable {
+package struct Generator: Sendable, Equatable {
+  private enum Kind: Equatable {
     case constant(Value)
     /// Steps from the first number to the last one.
     case ramp(Range, step: Int)

@@ -2,7 +2,7 @@ import GATT
 
 /// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are
 /// sent by control commands. `microbit-simulator --help` explains its form in JSON.
-package struct PeripheralDescription: Sendable, Hashable {
+package struct PeripheralDescription: Sendable, Equatable {
   package typealias Service = GATTDatabase.Service
   package typealias Characteristic = GATTDatabase.Characteristic
 

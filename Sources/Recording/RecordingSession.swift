@@ -176,8 +176,6 @@ package struct RecordingLimits: Sendable {
 @LoopActor private final class RecordedDevice: DeviceObserver {
   private var device: DeviceDescription
   private let session: RecordingSession
-  /// The columns of properties, and of values of a program, that have had a reading.
-  private var columns: [String: Int] = [:]
 
   init(_ device: DeviceDescription, _ session: RecordingSession) {
     self.device = device
@@ -189,22 +187,13 @@ package struct RecordingLimits: Sendable {
     guard !reading.isValues, reading.sequence != nil, let property = device.property(of: reading) else {
       return
     }
-    if columns[property.name] == nil {
-      columns[property.name] = session.number(
-        of: RecordedColumn(
-          device: device.id.description, property: property.name, unit: property.unit,
-          fields: property.codec.fields, units: property.codec.units))
-    }
-    session.add(property.codec.json(reading.value), at: reading.time, column: columns[property.name])
+    let column = RecordedColumn(
+      device: device.id.description, property: property.name, unit: property.unit,
+      fields: property.codec.fields, units: property.codec.units)
+    session.add(property.codec.json(reading.value), at: reading.time, column: session.number(of: column))
   }
 
-  func changed(_ change: DeviceChange, _ device: DeviceDescription) {
-    self.device = device
-    switch change {
-    case .description, .renamed: columns = [:]
-    case .availability, .session, .handover: break
-    }
-  }
+  func changed(_ change: DeviceChange, _ device: DeviceDescription) { self.device = device }
 
   func detach(_ reason: DetachReason) {}
 }

@@ -1,4 +1,3 @@
-import EventLoop
 import Log
 
 /// Who may set the gateway up in a browser: whoever has the one-time code. The first submission that is carried out ends it.
@@ -9,8 +8,6 @@ struct SetupSession: Sendable {
     case wrong
     /// The last try was wrong too: there is another code now.
     case renewed
-    /// There is no code any more.
-    case ended
     /// Another browser's answers are being tried.
     case busy
     /// Another browser has set the gateway up.
@@ -22,9 +19,8 @@ struct SetupSession: Sendable {
   /// How many wrong codes are answered before the code is replaced by another one.
   static let tries = 5
 
-  /// Eight characters, which have 40 bits; nil: none was made yet.
+  /// Eight characters, which have 40 bits; nil: none is valid.
   private(set) var code: String?
-  private var end: Moment?
   private var wrong = 0
   private var isTrying = false
   private var doneAt: Timestamp?
@@ -32,14 +28,13 @@ struct SetupSession: Sendable {
   /// Crockford's digits: none looks like another one.
   private static let digits = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
-  func isOpen(at now: Moment) -> Bool { end.map { now < $0 } ?? false }
-
-  /// The code, for ``lifetime`` from now on. It is another one if the last is no longer valid.
-  mutating func open(at now: Moment, using random: inout some RandomNumberGenerator) -> String {
-    let valid = isOpen(at: now) ? code : nil
-    end = now + Self.lifetime
-    return valid ?? renew(using: &random)
+  /// The code. It is another one if the last has ended.
+  mutating func open(using random: inout some RandomNumberGenerator) -> String {
+    code ?? renew(using: &random)
   }
+
+  /// The code is no longer valid. Answers that are being tried still are tried.
+  mutating func end() { code = nil }
 
   private mutating func renew(using random: inout some RandomNumberGenerator) -> String {
     let number: UInt64 = random.next()
@@ -52,10 +47,9 @@ struct SetupSession: Sendable {
   /// - Parameter submits: whether answers come with the code. If it is `right`, they are tried, and
   ///   ``endSubmission(doneAt:)`` follows.
   mutating func check(
-    _ given: String, submits: Bool = false, at now: Moment, using random: inout some RandomNumberGenerator
+    _ given: String, submits: Bool = false, using random: inout some RandomNumberGenerator
   ) -> Answer {
-    guard let code, isOpen(at: now) else { return .ended }
-    guard AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
+    guard let code, AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
       wrong += 1
       guard wrong >= Self.tries else { return .wrong }
       _ = renew(using: &random)

@@ -26,6 +26,8 @@ import Sockets
   private var rules: AccessRules
   private var guesses = PasswordGuesses()
   private var clients: HTTPClients?
+  /// How long the page is served after ``open()``; another one in tests.
+  var lifetime = SetupSession.lifetime
   private var end: LoopTimer?
 
   /// - Parameters:
@@ -53,9 +55,9 @@ import Sockets
         clients = HTTPClients([descriptor]) { [weak self] in self?.handle($0, $1) }
       }
     }
-    let invitation = tell(session.open(at: .now, using: &random))
+    let invitation = tell(session.open(using: &random))
     end?.cancel()
-    end = loop.timer(after: SetupSession.lifetime) { [weak self] in
+    end = loop.timer(after: lifetime) { [weak self] in
       self?.log.notice("set-up in a browser has ended; to open it again: sudo microbit-gateway setup")
       self?.close()
     }
@@ -66,6 +68,7 @@ import Sockets
     end?.cancel()
     clients?.stop()
     clients = nil
+    session.end()
   }
 
   private func tell(_ code: String) -> JSONValue {
@@ -75,7 +78,7 @@ import Sockets
       ["code": code, "url": urls.joined(separator: " ")])
     return [
       "code": .string(code), "urls": .array(urls.map(JSONValue.string)),
-      "minutes": .integer(Int(SetupSession.lifetime.components.seconds) / 60),
+      "minutes": .integer(Int(lifetime.components.seconds) / 60),
     ]
   }
 
@@ -113,8 +116,8 @@ import Sockets
       return connection.respond(.error(.badRequest))
     }
     let isSubmission = request.path.hasSuffix("submit")
-    let answer = session.check(code, submits: isSubmission, at: now, using: &random)
-    guesses.guessed(connection.peer, isRight: ![.wrong, .renewed, .ended].contains(answer), at: now)
+    let answer = session.check(code, submits: isSubmission, using: &random)
+    guesses.guessed(connection.peer, isRight: ![.wrong, .renewed].contains(answer), at: now)
     switch answer {
     case .right where !isSubmission: connection.respond(.json(host.situation))
     case .right: submit(body["answers"] ?? [:], connection)
@@ -122,7 +125,6 @@ import Sockets
     case .renewed:
       if let code = session.code { _ = tell(code) }
       connection.respond(.json(["reason": "renewed"], .forbidden))
-    case .ended: connection.respond(.json(["reason": "ended"], .forbidden))
     case .busy: connection.respond(.json(["reason": "busy"], .unavailable))
     case .done(let time):
       connection.respond(.json(["reason": "done", "time": .string(time.description)], .conflict))

@@ -32,8 +32,6 @@ struct PropertyState: Sendable {
   private(set) var device: DeviceDescription
   /// The states of ``DeviceDescription/allProperties``, in their order.
   private(set) var properties: [PropertyState] = []
-  /// See ``DeviceDescription/valuePlaces``.
-  private var places: [ValueKey: Int] = [:]
   /// Attempts to connect since the device was connected last.
   private(set) var attempts = 0
   private(set) var connects = 0
@@ -76,7 +74,6 @@ struct PropertyState: Sendable {
         state.forget(known)
       }
     }
-    places = device.valuePlaces
   }
 
   /// The last values of ``DeviceDescription/allProperties``; nothing is known any more of a device that has gone.
@@ -92,7 +89,7 @@ struct PropertyState: Sendable {
     // The values of such a reading are reported, and shown, one by one.
     if reading.isValues { return }
     if let key = reading.key {
-      guard let place = places[key] else { return }
+      guard let place = device.place(of: key) else { return }
       return receive(reading, &properties[place], isRecorded: reading.sequence != nil)
     }
     let property = device.settings.adjustedProfile.properties[reading.property]

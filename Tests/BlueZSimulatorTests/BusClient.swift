@@ -11,7 +11,7 @@ final class BusClient: Sendable {
   init(_ bus: PrivateBus) async throws {
     let log = Record<DBusSignal>()
     self.log = log
-    connection = try await DBusConnection.open(.at(bus.address)) { event in
+    connection = try await DBusConnection.open(bus.address) { event in
       if case .signal(let signal) = event { log.append(signal) }
     }
     try await connection.addMatch(["sender": "org.bluez"])

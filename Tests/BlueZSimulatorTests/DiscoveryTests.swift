@@ -26,23 +26,6 @@ import Testing
     #expect((3...9).contains(strengths.count))
   }
 
-  /// As from bluetoothd 5.88 on.
-  @Test func smallChangesOfTheStrengthAreReportedToAFilterForItAlone() {
-    let fixture = Fixture { options in
-      options.devices = 3
-      options.strengthStep = 8
-    }
-    fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(["Transport": .string("le")])])
-    fixture.call("A", LinkTests.adapter, .startDiscovery)
-    fixture.advance(by: .seconds(60))
-    #expect(!fixture.takeLines().contains { $0.contains("{RSSI=") })
-    fixture.call("B", LinkTests.adapter, Self.setFilter, [.properties(["RSSI": .int16(-127)])])
-    fixture.call("B", LinkTests.adapter, .startDiscovery)
-    _ = fixture.takeLines()
-    fixture.advance(by: .seconds(60))
-    #expect(fixture.takeLines().contains { $0.hasSuffix("{RSSI=n}\t") })
-  }
-
   @Test func aFilterForStrengthsIsChecked() {
     let fixture = Fixture()
     for filter: KeyValuePairs<String, DBusValue> in [
@@ -77,17 +60,6 @@ import Testing
     fixture.give { $0.setStrength(0, -60, of: 0, at: fixture.now) }
     fixture.advance(by: .milliseconds(200))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
-  }
-
-  @Test func aFilterForClassicDevicesFindsNoneUnlessAnotherClientHasNone() {
-    let fixture = Fixture { $0.devices = 2 }
-    fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(["Transport": .string("bredr")])])
-    fixture.call("A", LinkTests.adapter, .startDiscovery)
-    fixture.advance(by: .seconds(1))
-    #expect(added(fixture.takeLines()) == [])
-    fixture.call("B", LinkTests.adapter, .startDiscovery)
-    fixture.advance(by: .seconds(20))
-    #expect(added(fixture.takeLines()).count == 2)
   }
 
   @Test func clientsDiscoveryEndsWithItsConnection() {

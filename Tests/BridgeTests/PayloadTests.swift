@@ -5,7 +5,6 @@ import GATT
 import JSON
 import Log
 import MQTT
-import TestSupport
 import Testing
 
 @testable import BlueZ
@@ -49,18 +48,6 @@ import Testing
       access: [.read, .write],
       codec: .bytes)
     #expect(try ParsedCommand.parse(Array(#""""#.utf8), for: property).get().value == .bytes([]))
-  }
-
-  @Test func decimalsMatchStringInterpolation() {
-    var random = SplitMix64(state: 2)
-    let randomNumbers = (0..<200).map { _ in
-      Int.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
-    }
-    for number in [0, 9, 10, -9, -10, 99, 100, .min, .max] + randomNumbers {
-      var bytes = Array("x".utf8)
-      bytes.append(decimal: number)
-      #expect(text(bytes) == "x\(number)")
-    }
   }
 
   @Test(arguments: [

@@ -1,5 +1,6 @@
 import Configuration
 import MQTT
+import TestSupport
 import Testing
 
 @testable import Bridge

@@ -16,8 +16,8 @@ import Testing
     let bus = try await PrivateBus()
     let delivered = delivered
     let byteSignals = byteSignals
-    let server = try await DBusConnection.open(.at(bus.address)) { _ in }
-    let client = try await DBusConnection.open(.at(bus.address), byteSignals: byteSignals) { event in
+    let server = try await DBusConnection.open(bus.address) { _ in }
+    let client = try await DBusConnection.open(bus.address, byteSignals: byteSignals) { event in
       if case .signal(let signal) = event, signal.path != DBusName.busPath {
         delivered.append("handler \(signal.path) \(signal.member)")
       }

@@ -1,6 +1,7 @@
 import GATT
 import Log
 import MQTT
+import TestSupport
 
 @testable import Bridge
 @testable import Configuration

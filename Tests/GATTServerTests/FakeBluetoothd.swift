@@ -34,7 +34,7 @@ import TestSupport
 
   static func start(bus address: String, alias: String = "raspberrypi") async throws -> FakeBluetoothd {
     let fake = FakeBluetoothd(alias)
-    let bus = try await DBusConnection.open(.at(address)) { event in fake.receive(event) }
+    let bus = try await DBusConnection.open(address) { event in fake.receive(event) }
     fake.bus = bus
     try await bus.addMatch(["interface": DBusName.properties])
     guard try await bus.requestName(BlueZName.busName) else { throw Failure("org.bluez is taken") }

@@ -39,7 +39,7 @@ import Testing
     let bluetoothd = try await FakeBluetoothd.start(bus: bus.address)
     let events = Record<GATTServerEvent>()
     let server = await GATTServer(
-      peripheral, name: name, adapter: adapter, bus: .at(bus.address)
+      peripheral, name: name, adapter: adapter, bus: bus.address
     ) { events.append($0) }
     let run = loop.task { await server.run() }
     let served = Served(bluetoothd: bluetoothd, server: server, events: events, run: run)
@@ -205,7 +205,7 @@ import Testing
     func serve(_ name: String) async throws -> Task<Void, Never> {
       let events = Record<GATTServerEvent>()
       let server = await GATTServer(
-        ServedPeripheral(.microbit, at: .now), name: name, adapter: "hci1", bus: .at(bus.address),
+        ServedPeripheral(.microbit, at: .now), name: name, adapter: "hci1", bus: bus.address,
         state: state
       ) { events.append($0) }
       let run = loop.task { await server.run() }

@@ -15,7 +15,7 @@ import Testing
 
   @Test func differentPropertiesAreNotEqual() {
     let property = Self.property()
-    #expect(property == Self.property() && property.hashValue == Self.property().hashValue)
+    #expect(property == Self.property())
     for other in [
       Self.property("y"), Self.property(access: .notify), Self.property(poll: .seconds(1)),
       Self.property(report: Property.Report(change: 1)), property.adjusted(offset: 1, unit: nil, report: nil),

@@ -37,7 +37,6 @@ import Testing
     #expect(entries.prefix(4).map(\.level) == [.info, .warning, .notice, .warning])
     #expect(entries[3].line.hasSuffix("until a connection has lasted 30 s"))
     #expect(entries.dropFirst(4).allSatisfy { $0.level == .debug })
-    #expect(log.retainsNothing().level == .debug)
     let end = log.lasted(at: broker)
     #expect(end?.level == .notice && end?.line == "connected again to broker:1883")
     #expect(log.failed(lost, at: broker, retryIn: .seconds(1)).level == .warning, "another outage")

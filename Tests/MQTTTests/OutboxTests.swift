@@ -18,10 +18,8 @@ import Testing
     Outbox(limits: OutboxLimits(messages: messages, bytes: bytes, inFlight: 1000))
   }
 
-  private func peer(
-    window: UInt16 = 100, maximumQoS: QoS = .exactlyOnce, maximumPacket: UInt32? = nil
-  ) -> MQTTConnection {
-    MQTTConnection(maximumQoS: maximumQoS, receiveMaximum: window, maximumPacketSize: maximumPacket)
+  private func peer(window: UInt16 = 100, maximumPacket: UInt32? = nil) -> MQTTConnection {
+    MQTTConnection(receiveMaximum: window, maximumPacketSize: maximumPacket)
   }
 
   /// The next packet to send.
@@ -290,14 +288,6 @@ import Testing
     outbox.disconnected()
     outbox.connected(peer())
     #expect(sendAll(&outbox).isEmpty)
-  }
-
-  @Test func maximumQoSOfTheBrokerIsRespected() {
-    var outbox = outbox()
-    outbox.connected(peer(maximumQoS: .atMostOnce))
-    #expect(outbox.packet(once: message("now")).message.qos == .atMostOnce)
-    outbox.append(message("1"))
-    #expect(outbox.next()?.message.qos == .atMostOnce)
   }
 
   @Test func oldestMessagesAreDroppedAndStateIsKept() {

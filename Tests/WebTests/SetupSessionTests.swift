@@ -1,10 +1,9 @@
-import EventLoop
 import Log
 import Testing
 
 @testable import Web
 
-/// The one-time code, and which submission wins; times and random numbers are the test's.
+/// The one-time code, and which submission wins; random numbers are the test's.
 @Suite final class SetupSessionTests {
   private struct Numbers: RandomNumberGenerator {
     var state: UInt64 = 1
@@ -16,21 +15,18 @@ import Testing
 
   private var session = SetupSession()
   private var random = Numbers()
-  private let start = Moment.now
   private let code: String
 
   init() {
     var (session, random) = (SetupSession(), Numbers())
-    code = session.open(at: start, using: &random)
+    code = session.open(using: &random)
     (self.session, self.random) = (session, random)
   }
 
-  private func check(_ code: String, after seconds: Int = 0) -> SetupSession.Answer {
-    session.check(code, at: start + .seconds(seconds), using: &random)
-  }
+  private func check(_ code: String) -> SetupSession.Answer { session.check(code, using: &random) }
 
   private func submit(_ code: String) -> SetupSession.Answer {
-    session.check(code, submits: true, at: start, using: &random)
+    session.check(code, submits: true, using: &random)
   }
 
   @Test func aCodeHasFortyBits() {
@@ -39,7 +35,7 @@ import Testing
     var (codes, random): (Set<String>, Numbers) = ([], Numbers())
     for _ in 0..<1000 {
       var other = SetupSession()
-      codes.insert(other.open(at: start, using: &random))
+      codes.insert(other.open(using: &random))
     }
     #expect(codes.count == 1000)
     for place in 0..<8 { #expect(Set(codes.map { Array($0)[place] }).count == 32) }
@@ -52,10 +48,10 @@ import Testing
     var other = SetupSession()
     while !(other.code ?? "").contains(where: "01".contains) {
       other = SetupSession()
-      _ = other.open(at: start, using: &random)
+      _ = other.open(using: &random)
     }
     let mistaken = String((other.code ?? "").map { $0 == "0" ? "O" : $0 == "1" ? "l" : $0 })
-    #expect(other.check(mistaken, at: start, using: &random) == .right)
+    #expect(other.check(mistaken, using: &random) == .right)
   }
 
   @Test func afterFiveWrongCodesThereIsAnother() {
@@ -67,24 +63,14 @@ import Testing
     #expect(check(new) == .right)
   }
 
-  @Test func itEndsAfterHalfAnHour() {
-    #expect(check(code, after: 1799) == .right && session.isOpen(at: start + .seconds(1799)))
-    #expect(check(code, after: 1800) == .ended && check("", after: 1800) == .ended)
-    #expect(!session.isOpen(at: start + .seconds(1800)))
-    let new = session.open(at: start + .seconds(1800), using: &random)
-    #expect(new != code && check(new, after: 3599) == .right && check(code, after: 1801) == .wrong)
-  }
-
-  /// A new code by wrong ones does not last longer.
-  @Test func wrongCodesGiveNoTime() {
-    for _ in 0..<5 { _ = check("wrong", after: 1700) }
-    let new = session.code ?? ""
-    #expect(check(new, after: 1799) == .right && check(new, after: 1800) == .ended)
-  }
-
-  @Test func aValidCodeIsToldAgainWithMoreTime() {
-    #expect(session.open(at: start + .seconds(1000), using: &random) == code)
-    #expect(check(code, after: 2799) == .right && check(code, after: 2800) == .ended)
+  @Test func theCodeIsToldAgainUntilItEnds() {
+    #expect(session.open(using: &random) == code && submit(code) == .right)
+    session.end()
+    #expect(check(code) == .wrong)
+    let new = session.open(using: &random)
+    #expect(new != code && check(code) == .wrong && check(new) == .right)
+    // The answers that came with the last code are still being tried.
+    #expect(submit(new) == .busy)
   }
 
   @Test func oneSubmissionWins() {
@@ -102,7 +88,7 @@ import Testing
     var tries = Numbers(state: 99)
     for _ in 0..<10_000 {
       var other = SetupSession()
-      let guess = other.open(at: start, using: &tries)
+      let guess = other.open(using: &tries)
       let answer = submit(guess)
       #expect(answer == .wrong || answer == .renewed)
     }
@@ -110,6 +96,6 @@ import Testing
 
   @Test func thereIsNoCodeBeforeItIsOpened() {
     var other = SetupSession()
-    for guess in ["", "00000000"] { #expect(other.check(guess, at: start, using: &random) == .ended) }
+    for guess in ["", "00000000"] { #expect(other.check(guess, using: &random) == .wrong) }
   }
 }

@@ -25,9 +25,6 @@ public struct SimulatorOptions: Sendable {
   package var generators: [Generator] = []
   /// The signal strengths in dBm by which the adapters receive each micro:bit, by its index; nil: out of range.
   public var strengths: [Int: [Int?]] = [:]
-  /// The least change in dB of a signal strength that is reported to clients of which none has a filter for it. 8:
-  /// bluetoothd 5.88, and with some adapters 5.82.
-  public var strengthStep = 1
   /// How the micro:bits require pairing; nil: they are open.
   public var pairing: PairingMethod?
   /// The seed of temperatures, signal strengths and phases.

@@ -125,21 +125,16 @@ extension Bluetoothd {
       adapters[of: key].foundInScan.insert(key).inserted
     else { return }
     let strength = mean + Int.random(in: -3...3, using: &random)
-    let isWanted = adapters[of: key].discoverers.values.contains { client in
-      client.active && client.filter?.isClassicOnly != true
-    }
-    guard isWanted else { return }
     let rssi = Int16(clamping: strength)
     if let device = devices[key] {
       devices[key]?.lastFound = now
       let filters = adapters[of: key].discoverers.values.compactMap { $0.active ? $0.filter : nil }
       let reportsAll = filters.contains(where: \.hasDuplicates)
-      let step = filters.contains(where: \.hasStrength) ? 1 : strengthStep
       let known = tree.value(device.path, BlueZName.device, "RSSI")?.integer
       func isNew(_ name: String, _ value: DBusValue) -> Bool {
         tree.value(device.path, BlueZName.device, name) != value
       }
-      let hasMoved = known.map { abs(Int($0) - Int(rssi)) >= step } ?? true
+      let hasMoved = known != Int(rssi)
       var changes: [(String, DBusValue?)] = hasMoved ? [("RSSI", .int16(rssi))] : []
       for data in Describe.data(peripherals[key]) {
         if let value = data.value, reportsAll || isNew(data.name, value) {

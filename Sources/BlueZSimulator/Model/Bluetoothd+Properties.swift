@@ -21,28 +21,17 @@ extension Bluetoothd {
     }
   }
 
-  /// The writable properties besides the adapter's Powered.
-  private static let writable: Set<[String]> = [
-    [BlueZName.adapter, "Alias"], [BlueZName.adapter, "Discoverable"],
-    [BlueZName.adapter, "DiscoverableTimeout"], [BlueZName.adapter, "Pairable"],
-    [BlueZName.adapter, "PairableTimeout"], [BlueZName.device, "Alias"],
-    [BlueZName.device, "Trusted"],
-    [BlueZName.device, "Blocked"],
-  ]
-
+  /// Only the adapter's Powered can be set; bluetoothd has more such properties.
   private mutating func set(
     _ request: DBusCall, interface: String, name: String, to value: DBusValue,
     at now: Moment
   ) throws(DBusError) {
     guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
-    guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
-    let powers = interface == BlueZName.adapter && name == "Powered"
-    guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
-    guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
-    if powers, let on = value.bool, case .adapter(let number) = tree.role(of: request.path) {
-      return setPowered(number, on, for: request, at: now)
-    }
-    reply(to: request)
-    if property.value != value { emit(tree.set(request.path, interface, [(name, value)])) }
+    guard list.contains(where: { $0.name == name }) else { throw .unknownProperty(name) }
+    guard interface == BlueZName.adapter, name == "Powered",
+      case .adapter(let number) = tree.role(of: request.path)
+    else { throw .readOnly(name) }
+    guard let on = value.bool else { throw .invalidSignature(name) }
+    setPowered(number, on, for: request, at: now)
   }
 }

@@ -20,8 +20,6 @@ struct Bluetoothd: Sendable {
     case scanEnds(adapter: Int, UInt64)
     /// A sensor takes a sample for subscribers, or a generator sets the next value.
     case values(peripheral: Int)
-    /// The passkey for a call of Pair was not entered in time.
-    indirect case passkeyMissing(peripheral: DeviceKey, DBusCall)
     /// A temporary device may have expired.
     case expires(peripheral: DeviceKey)
     /// A micro:bit has started after a reset.
@@ -50,8 +48,6 @@ struct Bluetoothd: Sendable {
   }
 
   let timing: Timing
-  /// See ``SimulatorOptions/strengthStep``.
-  let strengthStep: Int
   var tree = ObjectTree()
   var adapters: [Adapter]
   var peripherals: [Peripheral]
@@ -71,7 +67,6 @@ struct Bluetoothd: Sendable {
   init(_ options: SimulatorOptions, at now: Moment) {
     var random = SplitMix(seed: options.seed)
     timing = options.timing
-    strengthStep = options.strengthStep
     adapters = (0..<options.adapters).map { Adapter(number: $0) }
     peripherals = options.peripherals(at: now, random: &random)
     self.random = random
@@ -94,7 +89,6 @@ struct Bluetoothd: Sendable {
       case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
       case .link(let event, let index, let attempt):
         if devices[index]?.attempt == attempt { happen(event, to: index, at: now) }
-      case .passkeyMissing(let index, let call): endPasskey(index, call, at: now)
       case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
       }

@@ -1,22 +1,18 @@
 import DBus
 import GATT
 
-/// A filter of SetDiscoveryFilter.
+/// A filter of SetDiscoveryFilter. All keys are checked; only `DuplicateData` has an effect.
 struct DiscoveryFilter: Sendable {
   /// The reply to GetDiscoveryFilters.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// Only devices of Bluetooth Classic are reported, of which there are none. The other keys but `DuplicateData`
-  /// and those of the strength are checked, and have no effect.
-  private(set) var isClassicOnly = false
   /// The data of each advertisement is reported, changed or not.
   private(set) var hasDuplicates = false
-  /// The filter has RSSI or Pathloss: the strength of each advertisement is reported.
-  private(set) var hasStrength = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
   init(_ options: DBusValue) throws(DBusError) {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
+    var hasStrength = false
     for entry in entries {
       let value = entry.value.unwrapped
       switch (entry.key.text, value) {
@@ -26,7 +22,6 @@ struct DiscoveryFilter: Sendable {
         }
       case ("Transport", .string(let transport)):
         guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
-        isClassicOnly = transport == "bredr"
       case ("DuplicateData", .boolean(let isOn)): hasDuplicates = isOn
       case ("RSSI", .int16(-127...20)), ("Pathloss", .uint16(0...137)):
         // The two cannot be combined.

@@ -11,8 +11,6 @@ import Sockets
   private var clients: [ObjectIdentifier: LineSocket] = [:]
 
   private static let mostClients = 64
-  /// A client that leaves more than this unread is disconnected.
-  private static let maximumUnsent = 16 << 20
 
   /// Listens on a socket at `path`; replaces the socket of an earlier run.
   public init(_ simulator: Simulator, at path: String) throws {
@@ -61,7 +59,6 @@ import Sockets
       }
       guard let client = self.clients[id] else { return }
       client.send(line: answer.bytes)
-      if client.unsent > Self.maximumUnsent { return self.drop(id) }
       client.isPaused = false
     }
   }

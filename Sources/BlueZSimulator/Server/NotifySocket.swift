@@ -12,10 +12,11 @@ import Glibc
 
   /// Creates a socket pair: the simulator's end and the client's.
   /// - Parameter onClose: called when the client has closed its end.
-  static func pair(onClose: @escaping @LoopActor () -> Void) -> (NotifySocket, FileDescriptor)? {
+  static func pair(onClose: @escaping @LoopActor () -> Void) -> (NotifySocket, FileDescriptor) {
     var ends: [Int32] = [0, 0]
     let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
+    let result = socketpair(AF_UNIX, type, 0, &ends)
+    precondition(result == 0, "out of descriptors")
     let socket = NotifySocket(ends[0])
     socket.watch = loop.watch(ends[0], for: []) { readiness in
       if !readiness.isDisjoint(with: .closed) { onClose() }

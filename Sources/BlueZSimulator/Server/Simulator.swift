@@ -20,9 +20,6 @@ extension PeripheralError {
   private var calls = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer = DeadlineTimer()
-  /// The signals of notifications that were sent: values recur, at thousands per second.
-  private var notifications: [Notification: PreparedSignal] = [:]
-  private static let mostNotifications = 65_536
   private var crashes = 0
   private let trace: NotificationTrace?
   private let receiver: ReceiverPort?
@@ -60,7 +57,7 @@ extension PeripheralError {
   private func connect() async throws {
     let connection: DBusConnection
     do {
-      connection = try await DBusConnection.open(.at(address)) { [weak self] event in
+      connection = try await DBusConnection.open(address) { [weak self] event in
         self?.receive(event)
       }
       self.connection = connection
@@ -122,7 +119,7 @@ extension PeripheralError {
       if let trace, model.peripherals[peripheral].database.characteristic(handle)?.content.isSampled == true {
         trace.sends(bytes, from: peripheral)
       }
-      if let signal = prepared(signal, bytes) { try? connection?.emit(signal) }
+      try? connection?.emit(signal)
     case .packet(let channel, let bytes): sockets[channel]?.send(bytes)
     case .askPasskey(let agent, let client, let device, let call):
       ask(agent, of: client, about: device, for: call)
@@ -135,25 +132,10 @@ extension PeripheralError {
     }
   }
 
-  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8]) -> PreparedSignal? {
-    let notification = Notification(path: signal.path, bytes: bytes)
-    if let known = notifications[notification] { return known }
-    let new = try? PreparedSignal(signal)
-    // Texts do not recur.
-    if notifications.count >= Self.mostNotifications { notifications = [:] }
-    notifications[notification] = new
-    return new
-  }
-
   private func open(_ channel: ChannelID, for call: DBusCall) {
-    let closed: @LoopActor () -> Void = { [weak self] in
+    let (socket, other) = NotifySocket.pair { [weak self] in
       self?.model.channelClosed(channel)
       self?.performEffects()
-    }
-    guard let (socket, other) = NotifySocket.pair(onClose: closed) else {
-      // Out of descriptors.
-      try? connection?.reply(to: call, .failure(.failed("Resource temporarily unavailable")))
-      return closed()
     }
     sockets[channel] = socket
     try? connection?.reply(to: call, .success([.fileDescriptor(other), .uint16(Bluetoothd.mtu)]))
@@ -321,10 +303,4 @@ extension PeripheralError {
       throw error
     }
   }
-}
-
-/// Identifies a notification.
-private struct Notification: Hashable {
-  let path: String
-  let bytes: [UInt8]
 }

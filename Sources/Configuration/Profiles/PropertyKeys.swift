@@ -2,7 +2,7 @@ import GATT
 import JSON
 
 /// A property of a profile.
-struct PropertyKeys: ScalarSection {
+struct PropertyKeys: ConfigurationSection {
   var source: SourceKeys?
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
@@ -43,7 +43,7 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.scalarType)),
-    ] + scalarKeys + [
+    ] + ScalarKeys.keys.map { ConfigurationKey($0, in: \.scalar) } + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("format", \.format, .optional(.choice)),
@@ -76,11 +76,11 @@ struct PropertyKeys: ScalarSection {
       errors.append(
         path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
     case (nil, .some):
-      if let key = flags == nil ? givenScalarKey : "flags" {
+      if let key = flags == nil ? scalar.given : "flags" {
         errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
       }
     case (.some, nil):
-      if flags != nil, let key = givenScalarKey {
+      if flags != nil, let key = scalar.given {
         errors.append(path.key(key).error("a property with flags has no \(key)", hint: "remove it"))
       }
     }
@@ -116,7 +116,7 @@ struct PropertyKeys: ScalarSection {
     errors += given(others).map {
       path.key($0).error("\($0) and this source must not be combined", hint: "remove one of them")
     }
-    if format != nil, let key = givenScalarKey {
+    if format != nil, let key = scalar.given {
       errors.append(path.key(key).error("a property with a format has no \(key)", hint: "remove it"))
     }
     return errors

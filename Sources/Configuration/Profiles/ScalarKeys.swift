@@ -1,37 +1,8 @@
 import GATT
 import JSON
 
-/// An object with the keys of the encoding of one value.
-protocol ScalarSection: ConfigurationSection {
-  var scalar: ScalarKeys { get set }
-}
-
-extension ScalarSection {
-  /// The keys but `type`, which a field must have and a property may do without.
-  static var scalarKeys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("scale", \.scalar.scale, .optional(.number())),
-      ConfigurationKey("offset", \.scalar.offset, .optional(.number())),
-      ConfigurationKey("endian", \.scalar.endian, .optional(.choice)),
-      ConfigurationKey("values", \.scalar.values, .optional(.words)),
-      ConfigurationKey(
-        "unknown", \.scalar.unknown, .optional(.oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)))),
-      ConfigurationKey("valid", \.scalar.valid, .optional(.numberRange)),
-      ConfigurationKey("bits", \.scalar.bits, .optional(.bits)),
-      ConfigurationKey("bit", \.scalar.bit, .optional(.integer(0...63))),
-      ConfigurationKey("inverted", \.scalar.isInverted, .optional(.bool)),
-      ConfigurationKey("size", \.scalar.size, .optional(.integer(1...Codec.longestValue))),
-      ConfigurationKey("rows", \.scalar.rows, .optional(.integer(1...Codec.longestValue))),
-      ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
-    ]
-  }
-
-  /// The first of ``scalarKeys`` that is given.
-  var givenScalarKey: String? { Self.scalarKeys.first { $0.write(self) != nil }?.name }
-}
-
 /// The keys of the encoding of one value: of a property, or of a field.
-struct ScalarKeys {
+struct ScalarKeys: ConfigurationSection {
   var type: Codec.ScalarType?
   var scale: Double?
   var offset: Double?
@@ -45,6 +16,25 @@ struct ScalarKeys {
   var size: Int?
   var rows: Int?
   var columns: Int?
+
+  /// The keys but `type`, which a field must have and a property may do without.
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("scale", \.scale, .optional(.number())),
+    ConfigurationKey("offset", \.offset, .optional(.number())),
+    ConfigurationKey("endian", \.endian, .optional(.choice)),
+    ConfigurationKey("values", \.values, .optional(.words)),
+    ConfigurationKey("unknown", \.unknown, .optional(.oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)))),
+    ConfigurationKey("valid", \.valid, .optional(.numberRange)),
+    ConfigurationKey("bits", \.bits, .optional(.bits)),
+    ConfigurationKey("bit", \.bit, .optional(.integer(0...63))),
+    ConfigurationKey("inverted", \.isInverted, .optional(.bool)),
+    ConfigurationKey("size", \.size, .optional(.integer(1...Codec.longestValue))),
+    ConfigurationKey("rows", \.rows, .optional(.integer(1...Codec.longestValue))),
+    ConfigurationKey("columns", \.columns, .optional(.integer(1...8))),
+  ]
+
+  /// The first of ``keys`` that is given.
+  var given: String? { Self.keys.first { $0.write(self) != nil }?.name }
 
   /// The scalar; nil without a type.
   var scalar: Codec.Scalar? {
@@ -109,7 +99,7 @@ extension ConfigurationRule<[Int: String]> {
 }
 
 /// A part of a record.
-struct FieldKeys: ScalarSection {
+struct FieldKeys: ConfigurationSection {
   var name: String?
   var scalar = ScalarKeys()
   var container: String?
@@ -123,7 +113,7 @@ struct FieldKeys: ScalarSection {
     [
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
       ConfigurationKey(required: "type", \.scalar.type, .scalarType),
-    ] + scalarKeys + [
+    ] + ScalarKeys.keys.map { ConfigurationKey($0, in: \.scalar) } + [
       ConfigurationKey("of", \.container, .optional(.text(longest: 64))),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("hidden", \.isHidden, .optional(.bool)),

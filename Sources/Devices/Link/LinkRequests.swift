@@ -13,6 +13,8 @@ import EventLoop
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
   private var lastNumber: UInt64 = 0
 
+  var isEmpty: Bool { waiting.isEmpty }
+
   /// - Parameter trouble: why there is no link, as far as is known when the time is over.
   /// - Returns: whether the request waits; if it does not, `body` was called.
   func add(

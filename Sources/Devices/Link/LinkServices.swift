@@ -183,7 +183,7 @@ import Log
     var isAnswered = true
     for characteristic in information where isAnswered {
       do throws(CentralError) {
-        texts[characteristic.uuid] = DeviceInformation.text(try await central.read(characteristic))
+        texts[characteristic.uuid] = DeviceInformation.text(try await central.read(characteristic).get())
       } catch .timedOut {
         isAnswered = false
       } catch {

@@ -6,17 +6,17 @@ import Log
 
 /// The session of a device that is connected to: runs its ``LinkMachine``, chooses the adapter, connects, and ends the link.
 @LoopActor final class LinkSession: DeviceSession {
-  private(set) var machine: LinkMachine
+  var machine: LinkMachine
   private var timer = DeadlineTimer()
   let services: LinkServices
   let waiting = LinkRequests()
-  /// Whether a link was requested, and there was none since.
+  /// Whether a new link was requested, and there was none since.
   private var isRequested = false
-  /// When the last request for a link stops waiting; nil: it waits without a limit, or none waits.
-  private(set) var urgencyEnd: Moment?
-  private var urgencyTimer = DeadlineTimer()
   /// Whether something waits for the next link: it comes before those of other devices.
-  var isUrgent: Bool { isRequested || device.channels.contains { $0.writer?.hasWaiting == true } }
+  var isUrgent: Bool {
+    isRequested || !waiting.isEmpty || pairingRequest.isRequested
+      || device.channels.contains { $0.writer?.hasWaiting == true }
+  }
   /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
   private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
@@ -112,31 +112,16 @@ import Log
   func pairingEnded() { machine.pairing.isDue = false }
   func reconnect() {
     feed(.reconnect)
+    isRequested = true
     needsLinkNow()
   }
   /// The settings have changed so that a device that could not be used may be usable.
   func becomesUsable() { if lastError != nil { reconnect() } }
   override func visitIsDue() { feed(.demanded) }
   /// Something waits for a link.
-  /// - Parameter deadline: when it no longer does; nil: it waits for however long.
-  func needsLinkNow(until deadline: Moment? = nil) {
-    if machine.state.isLive {
-      setRequested(false, until: nil)
-    } else if !isRequested {
-      setRequested(true, until: deadline)
-    } else if let before = urgencyEnd {
-      setRequested(true, until: deadline.map { max($0, before) })
-    }
+  func needsLinkNow() {
     visitIsDue()
     chooseAgain()
-  }
-
-  private func setRequested(_ isRequested: Bool, until deadline: Moment?) {
-    (self.isRequested, urgencyEnd) = (isRequested, deadline)
-    urgencyTimer.set(deadline) { [weak self] in
-      self?.setRequested(false, until: nil)
-      self?.chooseAgain()
-    }
   }
   /// The last task of the device has ended.
   func tasksEnded() {
@@ -166,7 +151,7 @@ import Log
     feed(.handedOver)
     follow { $0.visitedElsewhere(at: .now) }
     if machine.isOnDemand {
-      setRequested(false, until: nil)
+      isRequested = false
       waiting.resume(Outcome.takenOverReason)
       giveUpPairing(RequestError(Outcome.takenOverReason))
     }
@@ -229,7 +214,7 @@ import Log
     adapters.stopWaiting()
     // First: an incomplete frame becomes a reading, which is reported while the device is online.
     resetLink()
-    setRequested(false, until: nil)
+    isRequested = false
     feed(.stop)
     let reason =
       context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
@@ -278,7 +263,7 @@ import Log
       }
     case .unpair: device.task(forget())
     case .online:
-      setRequested(false, until: nil)
+      isRequested = false
       becameLive()
     case .offline: follow { $0.linkEnded(at: .now) }
     case .report(let trouble): log(trouble)
@@ -296,14 +281,19 @@ import Log
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes a minute or more before.
   func commandWaits(until deadline: Moment?) {
     if let deadline, presence.isDue(before: deadline) { return }
-    needsLinkNow(until: deadline)
+    needsLinkNow()
   }
 
   override func withLink(within seconds: Int, _ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? device.offlineReason) }
+    // When it waits no longer, the link may not be urgent any more.
+    let body: LinkRequests.Body = { [weak self] obstacle in
+      body(obstacle)
+      self?.chooseAgain()
+    }
     if waiting.add(for: seconds, body, trouble: { [weak device] in device?.description.lastError }) {
-      needsLinkNow(until: .now + .seconds(min(seconds, LinkRequests.waitLimit)))
+      needsLinkNow()
     }
   }
 }

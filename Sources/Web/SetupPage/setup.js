@@ -18,14 +18,14 @@ const post = async (verb, body) => {
 };
 // Why a request was refused, in words; where the code is wrong, it is asked for again.
 const refused = ({ reason, seconds, time, text: words, findings = [], error }) => {
-  const isCode = ['wrong', 'renewed', 'ended'].includes(reason);
+  const isCode = ['wrong', 'renewed'].includes(reason);
   if (isCode || reason === 'done') endPolling();
   if (reason === 'done') return show(h('p', t(S.done, { time: when(time) })), h('p', h('a', { href: './' }, T.back)));
   if (isCode && main.firstChild !== door) show(door);
   complain(...(reason === 'broker' ? [h('p.fault', S.trouble), ...findings.map((f) => h('div.finding fault', findingText(f), remedy(f))), button(S.insist, () => submit(true))]
     : reason === 'invalid' ? [h('p.fault', `${S.invalid} ${words}`)]
       : reason === 'wait' ? [h('p.fault', t(S.wait, { n: seconds }))]
-        : [h('p.fault', S[reason] ?? error ?? T.noAnswer), ...(reason === 'renewed' || reason === 'ended' ? [command(NEW_CODE)] : [])]));
+        : [h('p.fault', S[reason] ?? error ?? T.noAnswer), ...(reason === 'renewed' ? [command(NEW_CODE)] : [])]));
 };
 
 // The code

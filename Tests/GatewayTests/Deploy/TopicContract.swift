@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import MQTT
+import TestSupport
 
 @testable import Bridge
 

@@ -1,0 +1,23 @@
+import MQTT
+
+extension TopicFilter {
+  /// Whether messages to `topic` match the filter (MQTT 5, 4.7).
+  package func matches(_ topic: TopicName) -> Bool {
+    let (patterns, names) = (levels(of: string), levels(of: topic.string))
+    // A leading wildcard does not match the broker's own topics.
+    if names[0].first == "$", ["+", "#"].contains(patterns[0].first) { return false }
+    for (index, pattern) in patterns.enumerated() {
+      // `a/#` also matches `a`.
+      if pattern.first == "#" { return true }
+      guard index < names.count, pattern.first == "+" || pattern.elementsEqual(names[index]) else {
+        return false
+      }
+    }
+    return patterns.count == names.count
+  }
+}
+
+/// By scalars: two strings are equal if they look the same.
+private func levels(of text: String) -> [Substring.UnicodeScalarView] {
+  text.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false)
+}
