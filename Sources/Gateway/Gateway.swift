@@ -153,18 +153,15 @@ import Web
     control.stop()
     web.stop()
     setup?.close()
-    let deadline = Moment.now + .milliseconds(3500)
+    // bluetoothd needs more than 2 s to end a link; the broker has another second, all within 5 s.
+    let deadline = Moment.now + .milliseconds(2750)
     await engine.unsubscribe(within: .seconds(1))
     engine.endSessions()
+    let recorded = loop.task { [bridge] in await bridge.recorder.stop(within: .seconds(1)) }
     bridge.goOffline()
-    // At the same time: each may take as long as it is given, and whoever stops the gateway waits for 5 s.
-    let others = loop.task { [bridge, engine] in
-      async let recorded: Void = bridge.recorder.stop(within: .seconds(1))
-      await engine.stop(within: Moment.now.duration(to: deadline))
-      await recorded
-    }
+    await engine.stop(within: Moment.now.duration(to: deadline))
     await bridge.stop(deadline: .seconds(1))
-    await others.value
+    await recorded.value
   }
 
   // MARK: Configuration

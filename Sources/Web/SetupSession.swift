@@ -14,8 +14,6 @@ struct SetupSession: Sendable {
     case done(Timestamp)
   }
 
-  /// How long a code is valid.
-  static let lifetime = Duration.seconds(30 * 60)
   /// How many wrong codes are answered before the code is replaced by another one.
   static let tries = 5
 
@@ -49,7 +47,8 @@ struct SetupSession: Sendable {
   mutating func check(
     _ given: String, submits: Bool = false, using random: inout some RandomNumberGenerator
   ) -> Answer {
-    guard let code, AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
+    guard let code else { return .wrong }
+    guard AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
       wrong += 1
       guard wrong >= Self.tries else { return .wrong }
       _ = renew(using: &random)

@@ -27,8 +27,8 @@ import Sockets
   private var guesses = PasswordGuesses()
   private var clients: HTTPClients?
   /// How long the page is served after ``open()``; another one in tests.
-  var lifetime = SetupSession.lifetime
-  private var end: LoopTimer?
+  var lifetime = Duration.seconds(30 * 60)
+  private(set) var end: LoopTimer?
 
   /// - Parameters:
   ///   - http: the port, and the language of the page.

@@ -26,7 +26,7 @@ import Testing
   }
 
   /// A message for all gateways is applied by one after the other.
-  @Test func disagreementIsSaidWhenItHasLasted() async throws {
+  @Test func aDisagreementIsNotSaidAtOnce() async throws {
     let tested = try await BridgeUnderTest(broker)
     await tested.sayNoDisagreements()
     try await tested.publish("kitchen/info", Self.info(#""name":"Other","profile":"microbit""#))

@@ -17,7 +17,7 @@ extension TopicFilter {
   }
 }
 
-/// By scalars: two strings are equal if they look the same.
+/// By scalars: a `String` takes é and e with an accent for equal, a broker does not.
 private func levels(of text: String) -> [Substring.UnicodeScalarView] {
   text.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false)
 }

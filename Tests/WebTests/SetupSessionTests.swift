@@ -96,6 +96,9 @@ import Testing
 
   @Test func thereIsNoCodeBeforeItIsOpened() {
     var other = SetupSession()
-    for guess in ["", "00000000"] { #expect(other.check(guess, using: &random) == .wrong) }
+    for guess in ["", "00000000", "1", "2", "3", "4", "5"] {
+      #expect(other.check(guess, using: &random) == .wrong)
+    }
+    #expect(other.code == nil)
   }
 }

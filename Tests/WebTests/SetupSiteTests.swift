@@ -38,13 +38,13 @@ import Testing
     private let site: SetupSite
     private(set) var code: String
 
-    init(_ host: Host = Host(), lifetime: Duration = SetupSession.lifetime) async throws {
+    init(_ host: Host = Host(), lifetime: Duration? = nil) async throws {
       port = try ReservedPort()
       self.host = host
       var http = Configuration.HTTP()
       http.port = Int(port.number)
       site = SetupSite(http, host: host)
-      site.lifetime = lifetime
+      if let lifetime { site.lifetime = lifetime }
       code = try #require(try site.open().get()["code"]?.text)
     }
 
@@ -57,6 +57,8 @@ import Testing
     /// Tells the code again, as the command does.
     func tell() throws -> String? { try site.open().get()["code"]?.text }
     func close() { site.close() }
+    /// The timer that ends it.
+    var end: LoopTimer? { site.end }
 
     /// Tells the code, and connects before its time can end.
     func connect() throws -> (code: String?, client: LineClient) {
@@ -94,6 +96,17 @@ import Testing
     #expect(throws: Failure.self) { try LineClient(port: site.port.number) }
     let told = try #require(try await site.tell())
     #expect(told != code)
+  }
+
+  @Test func itsTimeBeginsAnewWhenTheCodeIsToldAgainAndNotByWrongCodes() async throws {
+    let site = try await Site()
+    let first = try #require(await site.end)
+    _ = try await site.tell()
+    let second = try #require(await site.end)
+    #expect(await !first.isPending)
+    for _ in 1...SetupSession.tries { _ = try await site.post("situation", #"{"code":"ABCD"}"#) }
+    #expect(await site.end === second)
+    #expect(await second.isPending)
   }
 
   @Test func oneSubmissionAtATime() async throws {

@@ -69,6 +69,7 @@ extension Bluetoothd {
     }
     guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
     guard peripherals[index].security.passkey != nil else { return completePairing(index) }
+    schedule.add(.passkeyMissing(peripheral: index, pairing), at: now + Self.timeout)
     emit(.askPasskey(agent: agent, of: pairing.client, device: device.path, for: pairing))
   }
 
@@ -80,6 +81,10 @@ extension Bluetoothd {
     case peripherals[index].security.passkey: completePairing(index)
     default: refusePairing(index, at: now)
     }
+  }
+
+  mutating func endPasskey(_ index: DeviceKey, _ call: DBusCall, at now: Moment) {
+    if devices[index]?.pairing == call, !bonds.contains(index) { hangUp(index, at: now) }
   }
 
   private mutating func refusePairing(_ index: DeviceKey, at now: Moment) {

@@ -20,6 +20,8 @@ struct Bluetoothd: Sendable {
     case scanEnds(adapter: Int, UInt64)
     /// A sensor takes a sample for subscribers, or a generator sets the next value.
     case values(peripheral: Int)
+    /// The passkey for a call of Pair was not entered in time.
+    indirect case passkeyMissing(peripheral: DeviceKey, DBusCall)
     /// A temporary device may have expired.
     case expires(peripheral: DeviceKey)
     /// A micro:bit has started after a reset.
@@ -89,6 +91,7 @@ struct Bluetoothd: Sendable {
       case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
       case .link(let event, let index, let attempt):
         if devices[index]?.attempt == attempt { happen(event, to: index, at: now) }
+      case .passkeyMissing(let index, let call): endPasskey(index, call, at: now)
       case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
       }

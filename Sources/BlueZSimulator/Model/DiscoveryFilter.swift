@@ -9,7 +9,8 @@ struct DiscoveryFilter: Sendable {
   /// The data of each advertisement is reported, changed or not.
   private(set) var hasDuplicates = false
 
-  /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
+  /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value; what ``DBusValue`` does not have is
+  ///   left out before.
   init(_ options: DBusValue) throws(DBusError) {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
     var hasStrength = false

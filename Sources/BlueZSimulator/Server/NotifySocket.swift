@@ -15,8 +15,7 @@ import Glibc
   static func pair(onClose: @escaping @LoopActor () -> Void) -> (NotifySocket, FileDescriptor) {
     var ends: [Int32] = [0, 0]
     let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let result = socketpair(AF_UNIX, type, 0, &ends)
-    precondition(result == 0, "out of descriptors")
+    guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { fatalError("out of descriptors") }
     let socket = NotifySocket(ends[0])
     socket.watch = loop.watch(ends[0], for: []) { readiness in
       if !readiness.isDisjoint(with: .closed) { onClose() }

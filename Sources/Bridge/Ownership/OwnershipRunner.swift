@@ -9,7 +9,7 @@ import MQTT
 /// Runs ``Ownership``: parses what the broker sends for it, and does what it decides.
 @LoopActor package final class OwnershipRunner: IterationEndHandler {
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
-  /// by seconds, and a gateway that publishes too early overwrites what others published. Longer only in tests.
+  /// by seconds, and a gateway that publishes too early overwrites what others published. It is longer only in tests.
   var barrierTimeout = Duration.seconds(5)
 
   private let context: BridgeContext

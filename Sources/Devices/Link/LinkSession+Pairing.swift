@@ -45,6 +45,7 @@ extension LinkSession {
   func giveUpPairing(_ error: RequestError) {
     pairingEnded()
     endPairing(.failure(error))
+    chooseAgain()
   }
 
   /// Answers the request to pair, if there is one.

@@ -6,7 +6,7 @@ import Log
 
 /// The session of a device that is connected to: runs its ``LinkMachine``, chooses the adapter, connects, and ends the link.
 @LoopActor final class LinkSession: DeviceSession {
-  var machine: LinkMachine
+  private(set) var machine: LinkMachine
   private var timer = DeadlineTimer()
   let services: LinkServices
   let waiting = LinkRequests()
@@ -106,6 +106,8 @@ import Log
     if device.description.mayHaveLog != before { device.report(.description) }
   }
 
+  /// For tests.
+  func setServicesLimit(_ limit: Duration) { machine.servicesLimit = limit }
   /// Another mode is configured.
   func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
   /// There is a bond now, or one that could not be deleted.

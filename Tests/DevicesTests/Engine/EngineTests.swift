@@ -864,7 +864,7 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let service = Property.microbitTemperature.service
     await tested.serve(service, false)
-    await tested.setServicesLimit(patience)
+    try await tested.setServicesLimit(patience)
     await tested.comeBack()
     try await tested.becomesTrue("ServicesResolved")
     let mark = tested.frontEnd.events.count

@@ -144,8 +144,10 @@ final class EngineUnderTest: Sendable {
   /// The kernel lets the adapter scan, or refuses it.
   func scans(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .scan, on: on)) }
   /// How long the device may take to add services after it was connected to.
-  @LoopActor func setServicesLimit(_ limit: Duration) {
-    engine.registry.byID[Self.id]?.session.linkSession?.machine.servicesLimit = limit
+  @LoopActor func setServicesLimit(_ limit: Duration) throws {
+    let session = engine.registry.byID[Self.id]?.session.linkSession
+    try #require(session != nil)
+    session?.setServicesLimit(limit)
   }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
