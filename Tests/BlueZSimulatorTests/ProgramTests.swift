@@ -192,11 +192,17 @@ import Testing
     try await deadline(patience, "\(parts) at \(path)") {
       let port = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK)
       defer { close(port) }
-      var (text, bytes) = ("", [UInt8](repeating: 0, count: 1024))
+      var text = ""
       while !parts.allSatisfy({ text.contains($0) }) {
-        let count = Glibc.read(port, &bytes, bytes.count)
-        text += String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-        if count <= 0 { try await Task.sleep(for: .milliseconds(5)) }
+        try Task.checkCancellation()
+        let more = await offPool { () -> [UInt8] in
+          var state = pollfd(fd: port, events: Int16(POLLIN), revents: 0)
+          var bytes = [UInt8](repeating: 0, count: 1024)
+          guard poll(&state, 1, 1000) > 0 else { return [] }
+          let count = Glibc.read(port, &bytes, bytes.count)
+          return Array(bytes.prefix(max(0, count)))
+        }
+        text += String(decoding: more, as: UTF8.self)
       }
     }
   }
