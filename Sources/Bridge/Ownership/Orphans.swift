@@ -35,7 +35,13 @@ struct Orphans {
 
   init(_ this: GatewayID) { self.this = this }
 
-  var all: [Orphan] { byID.values.sorted { $0.id.description < $1.id.description } }
+  var all: [Orphan] { all { _ in true } }
+
+  /// In the order of their ids, so that the same messages are sent in the same order.
+  private func all(where isWanted: (Orphan) -> Bool) -> [Orphan] {
+    byID.values.filter(isWanted).sorted { $0.id.description < $1.id.description }
+  }
+
   func contains(_ id: DeviceID) -> Bool { byID[id] != nil }
 
   /// - Parameter barrier: `.max` if it is known that no other gateway owns the topics, which are to be settled then.
@@ -59,7 +65,7 @@ struct Orphans {
   mutating func setBarrier(_ barrier: UInt64, of id: DeviceID) { byID[id]?.barrier = barrier }
 
   mutating func barrierArrived(_ number: UInt64) -> [Action] {
-    all.filter { $0.barrier <= number }.flatMap { settle($0.id) }
+    all { $0.barrier <= number }.flatMap { settle($0.id) }
   }
 
   mutating func received(_ notice: OwnershipMachine.Notice) { byID[notice.id]?.last = notice }
