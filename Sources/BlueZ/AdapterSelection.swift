@@ -58,14 +58,8 @@ extension Central {
     while self.bluetoothd === bluetoothd, status.isListed {
       let name = chosen
       guard name != currentName else { return }
-      var isFree = true
-      if isExclusive {
-        switch try? await bluetoothd.lock(name) {
-        case .taken, nil: isFree = false
-        default: break
-        }
-      }
-      if isFree, self.bluetoothd === bluetoothd, chosen == name {
+      let lock = isExclusive ? (try? await bluetoothd.lock(name)) : .acquired
+      if lock == .acquired || lock == .denied, self.bluetoothd === bluetoothd, chosen == name {
         if tree.addresses[name] != nil {
           log.notice("the adapter has another name now", ["adapter": adapterName, "name": name])
         }

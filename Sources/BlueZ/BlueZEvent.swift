@@ -23,25 +23,21 @@ enum BlueZEvent: Sendable, Equatable {
     }
     guard let owner, signal.sender == owner else { return nil }
     let arguments = signal.arguments
-    switch (signal.interface, signal.member) {
-    case (DBusName.objectManager, "InterfacesAdded"):
-      guard arguments.count == 2, let path = arguments[0].text, let interfaces = arguments[1].map
-      else { return nil }
+    switch (signal.interface, signal.member, arguments.count) {
+    case (DBusName.objectManager, "InterfacesAdded", 2):
+      guard let path = arguments[0].text, let interfaces = arguments[1].map else { return nil }
       self = .added(path: path, interfaces: interfaces.compactMapValues(\.map))
-    case (DBusName.objectManager, "InterfacesRemoved"):
-      guard arguments.count == 2, let path = arguments[0].text, let interfaces = arguments[1].textArray
-      else { return nil }
+    case (DBusName.objectManager, "InterfacesRemoved", 2):
+      guard let path = arguments[0].text, let interfaces = arguments[1].textArray else { return nil }
       self = .removed(path: path, interfaces: interfaces)
-    case (DBusName.properties, "PropertiesChanged"):
-      guard arguments.count == 3, let interface = arguments[0].text, let properties = arguments[1].map,
+    case (DBusName.properties, "PropertiesChanged", 3):
+      guard let interface = arguments[0].text, let properties = arguments[1].map,
         let invalidated = arguments[2].textArray
       else { return nil }
       self = .changed(
         path: signal.path, interface: interface, properties: properties, invalidated: invalidated)
-    case (BlueZName.device, "Disconnected"):
-      guard arguments.count == 2, let name = arguments[0].text, let text = arguments[1].text else {
-        return nil
-      }
+    case (BlueZName.device, "Disconnected", 2):
+      guard let name = arguments[0].text, let text = arguments[1].text else { return nil }
       let short = name.split(separator: ".").last.map(String.init) ?? name
       self = .linkEnded(path: signal.path, reason: text.isEmpty ? short : text)
     default:

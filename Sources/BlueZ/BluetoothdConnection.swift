@@ -137,13 +137,12 @@ enum BluetoothdEvent: Sendable {
   }
 
   private func listObjects(of owner: String) async {
-    let get = DBusCall.managedObjects(of: BlueZName.busName)
     var hasFailed = false
     while self.owner == owner {
       do throws(DBusError) {
-        guard let reply = try await bus?.call(get, timeout: limits.objectList), self.owner == owner else {
-          return
-        }
+        guard let reply = try await bus?.call(.managedObjects, timeout: limits.objectList),
+          self.owner == owner
+        else { return }
         guard let objects = BlueZEvent.objects(reply) else { throw .invalid("the reply has no objects") }
         let events = objects + (backlog ?? [])
         backlog = nil

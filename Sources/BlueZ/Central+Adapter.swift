@@ -41,20 +41,17 @@ extension Central {
   }
 
   private func power(_ isOn: Bool) async throws(CentralError) {
+    let set = DBusCall.set("Powered", to: .boolean(isOn), on: BlueZName.adapter, of: adapterPath)
     var backOff = limits.busyBackOff
     for _ in 0..<limits.busyRetries {
       do throws(CentralError) {
-        return try await setPower(isOn)
+        try await call(set)
+        return
       } catch .busy {
         // An earlier change of the power, or a disconnect, is still in progress.
         try? await loop.sleep(for: backOff.next())
       }
     }
-    try await setPower(isOn)
-  }
-
-  private func setPower(_ isOn: Bool) async throws(CentralError) {
-    _ = try await call(
-      .set("Powered", to: .boolean(isOn), on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName))
+    try await call(set)
   }
 }

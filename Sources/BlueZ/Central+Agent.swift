@@ -6,14 +6,14 @@ import DBus
 /// default agent, so that other programs' pairings and the desktop's agent are not affected.
 extension Central {
   private static let agentPath = "/microbit_gateway/agent"
-  /// The agent can enter a passkey that the peripheral displays, but cannot display one.
-  private static let capability = "KeyboardOnly"
 
   func registerAgent() async throws(PairingError) {
     do throws(CentralError) {
-      _ = try await call(
-        "RegisterAgent", on: BlueZName.agentManager, of: BlueZName.root,
-        [.objectPath(Self.agentPath), .string(Self.capability)])
+      // The agent can enter a passkey that the peripheral displays, but cannot display one.
+      try await call(
+        DBusCall(
+          "RegisterAgent", on: BlueZName.agentManager, of: BlueZName.root,
+          [.objectPath(Self.agentPath), .string("KeyboardOnly")]))
     } catch .refused(let reason) {
       throw .noAgent(reason)
     } catch .transient(let reason) {
@@ -26,14 +26,13 @@ extension Central {
 
   func unregisterAgent() async {
     await callIgnoringFailure(
-      "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)])
+      DBusCall(
+        "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)]))
   }
 
   /// Answers a call of bluetoothd to the agent.
   func answer(_ call: DBusCall) {
-    guard call.path == Self.agentPath else {
-      return reply(to: call, .failure(.noSuchMethod))
-    }
+    guard call.path == Self.agentPath else { return reply(to: call, .failure(.noSuchMethod)) }
     switch call.member {
     case "Release":
       reply(to: call)

@@ -1,43 +1,37 @@
 import DBus
 import EventLoop
 
+extension DBusCall {
+  /// A call of bluetoothd.
+  init(_ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = []) {
+    self.init(member, on: interface, of: path, at: BlueZName.busName, arguments)
+  }
+}
+
 extension Central {
   /// The bus; nil while bluetoothd is not running.
   private var bus: DBusConnection? { bluetoothd?.callable }
 
-  /// Calls a method of bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.
+  /// Calls bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.
   /// - Parameter timeout: nil: that of a call which bluetoothd answers without the peripheral.
   func call(
-    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
-    timeout: Duration? = nil, _ done: @escaping @LoopActor (DBusAnswer) -> Void
+    _ call: DBusCall, timeout: Duration? = nil, _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     guard let bus else { return done(.failure(.disconnected)) }
-    let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
     bus.call(call, timeout: timeout ?? limits.local, done)
   }
 
-  /// Calls a method of bluetoothd and waits for the answer.
-  func call(
-    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
-    timeout: Duration? = nil
-  ) async throws(CentralError) -> [DBusValue] {
-    try await call(
-      DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments), timeout: timeout)
-  }
-
-  /// Calls a method of bluetoothd and waits for the answer. A failure is only logged.
-  func callIgnoringFailure(
-    _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
-    timeout: Duration? = nil
-  ) async {
+  /// Calls bluetoothd and waits for the answer. A failure is only logged.
+  func callIgnoringFailure(_ call: DBusCall, timeout: Duration? = nil) async {
     do throws(CentralError) {
-      _ = try await call(member, on: interface, of: path, arguments, timeout: timeout)
+      try await self.call(call, timeout: timeout)
     } catch {
-      log.debug("\(member)", ["error": error])
+      log.debug(call.member, ["error": error])
     }
   }
 
   /// Calls bluetoothd and waits for the answer.
+  @discardableResult
   func call(_ call: DBusCall, timeout: Duration? = nil) async throws(CentralError) -> [DBusValue] {
     do throws(DBusError) {
       guard let bus else { throw .disconnected }
@@ -50,7 +44,9 @@ extension Central {
   /// The value of a property of an object of bluetoothd.
   func get(_ property: String, on interface: String, of path: String) async throws(CentralError) -> DBusValue?
   {
-    try await call(.get(property, on: interface, of: path, at: BlueZName.busName)).first
+    try await call(
+      DBusCall("Get", on: DBusName.properties, of: path, [.string(interface), .string(property)])
+    ).first
   }
 
   /// Replies to a call of bluetoothd.

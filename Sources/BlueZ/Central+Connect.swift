@@ -13,9 +13,9 @@ extension Central {
   ) async throws(CentralError) -> [Characteristic] {
     let attempt = Attempt(id)
     guard await begin(attempt, isPreferred: isPreferred, while: isNeeded) else { throw .disconnected }
-    let result: Result<[Characteristic], CentralError>
+    defer { endAttempt(attempt) }
     do throws(CentralError) {
-      result = .success(try await connectNow(attempt, isPreferred: isPreferred))
+      return try await connectNow(attempt, isPreferred: isPreferred)
     } catch {
       let explained = explain(error, attempt)
       noteGone(error == .gone, attempt)
@@ -26,11 +26,10 @@ extension Central {
         await disconnect(id)
       }
       // By now bluetoothd has told why the link ended.
-      result = .failure(explained == .disconnected && wasNotEncrypted(attempt) ? .keyMissing : explained)
+      let failure = explained == .disconnected && wasNotEncrypted(attempt) ? .keyMissing : explained
       if unwantedBonds.contains(id) { await removeBond(id) }
+      throw failure
     }
-    endAttempt(attempt)
-    return try result.get()
   }
 
   /// Notes since when attempts have failed because of another program's, or that the last one has not.
@@ -71,8 +70,7 @@ extension Central {
   /// happens if the peripheral has lost its part of the bond: Connect succeeds (recorded with 5.66 and 5.82), or fails
   /// (5.66 with kernel 7.2). A Connect that fails proves nothing: a weak radio signal ends as short a link.
   private func explain(_ error: CentralError, _ attempt: Attempt) -> CentralError {
-    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink,
-      lasted < limits.shortLink
+    guard isPaired(attempt.peripheral), let lasted = attempt.shortestLink, lasted < limits.shortLink
     else { return error }
     return switch error {
     case .disconnected: .keyMissing
@@ -83,9 +81,7 @@ extension Central {
 
   /// Whether bluetoothd has ended the link to a paired peripheral, as 5.87 does if the kernel has lost the key.
   private func wasNotEncrypted(_ attempt: Attempt) -> Bool {
-    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink else {
-      return false
-    }
+    guard isPaired(attempt.peripheral), let lasted = attempt.shortestLink else { return false }
     return attempt.wasEndedLocally && lasted < limits.unencryptedLink
   }
 
@@ -94,7 +90,7 @@ extension Central {
   private func unresolved(_ id: PeripheralID) async -> CentralError {
     let isResolved = try? await get("ServicesResolved", on: BlueZName.device, of: id.path)
     // Otherwise it is bluetoothd that does not go on.
-    guard isResolved?.bool == false, isConnected(id), tree.devices[id.path]?.isPaired == true else {
+    guard isResolved?.bool == false, isConnected(id), isPaired(id) else {
       return .timedOut("the services were not resolved in time")
     }
     return .keyMissing
@@ -162,7 +158,8 @@ extension Central {
   private func callConnect(_ id: PeripheralID) async throws(CentralError) {
     let begin = Moment.now
     let reply = Reply()
-    call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect) { [weak self] answer in
+    let connect = DBusCall("Connect", on: BlueZName.device, of: id.path)
+    call(connect, timeout: limits.connect) { [weak self] answer in
       reply.answer = answer
       self?.checkConditions()
     }
@@ -181,12 +178,14 @@ extension Central {
     text.hasSuffix("abort-by-local") && !links.peripherals.isEmpty && queue.current?.shortestLink == nil
   }
 
-  private func check(_ id: PeripheralID) throws(CentralError) {
+  /// Throws unless the adapter can be used, and bluetoothd knows the peripheral.
+  func check(_ id: PeripheralID) throws(CentralError) {
     guard isAvailable else { throw .unavailable }
     guard tree.devices[id.path] != nil else { throw .gone }
   }
 
   func isConnected(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.isConnected == true }
+  func isPaired(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.isPaired == true }
   private func isResolved(_ id: PeripheralID) -> Bool { tree.devices[id.path]?.servicesResolved == true }
 
   /// Whether the peripheral is connected or being connected.
@@ -211,12 +210,11 @@ extension Central {
   /// A characteristic of a resolved link was added or removed: reported once no more changes follow.
   func servicesChanged(_ id: PeripheralID) {
     guard let link = links[id], queue.attempt(with: id) == nil else { return }
-    let unchanged = loop.timer(after: limits.servicesChange) { [weak self] in
+    link.servicesTimer.set(.now + limits.servicesChange) { [weak self] in
       guard let self, !link.hasEnded else { return }
       link.end { !self.tree.contains($0) }
       handler(.servicesChanged(id, tree.characteristics(of: id)))
     }
-    link.servicesChanged(unchanged)
   }
 
   /// Ends the link or the connection attempt. Returns when it has ended, or when bluetoothd takes too long.
@@ -225,7 +223,8 @@ extension Central {
     let link = endUse(of: id)
     links.beginEnding(id)
     checkConditions()
-    await callIgnoringFailure("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
+    await callIgnoringFailure(
+      DBusCall("Disconnect", on: BlueZName.device, of: id.path), timeout: limits.disconnect)
     _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
     links.finishEnding(id)
@@ -276,7 +275,8 @@ extension Central {
     log.debug("removing the peripheral from bluetoothd", ["path": id.path])
     tree.expectRemoval(of: id.path, true)
     do throws(CentralError) {
-      _ = try await call("RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)])
+      try await call(
+        DBusCall("RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)]))
     } catch {
       tree.expectRemoval(of: id.path, false)
       log.debug("RemoveDevice", ["error": error])

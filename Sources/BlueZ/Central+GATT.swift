@@ -40,9 +40,8 @@ extension Central {
     switch both[1] {
     case .success(let reply) where both.isInOrder && reply.first?.byteArray == bytes: return .success(bytes)
     case .failure(.timedOut(let text)): return .failure(.timedOut(text))
-    case .success, .failure: break
+    case .success, .failure: return await read(characteristic)
     }
-    return await read(characteristic)
   }
 
   /// Writes the value of a characteristic without reading it back.
@@ -65,7 +64,8 @@ extension Central {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
-      _ = try await operate(.startNotify(characteristic), on: characteristic)
+      let start = DBusCall("StartNotify", on: BlueZName.characteristic, of: characteristic.path)
+      _ = try await operate(start, on: characteristic)
     } catch {
       link.stopListening(to: characteristic)
       throw error
@@ -82,7 +82,7 @@ extension Central {
   func unsubscribe(_ link: Link) {
     for characteristic in link.endNotifications() where tree.contains(characteristic) {
       link.unsubscribing += 1
-      call("StopNotify", on: BlueZName.characteristic, of: characteristic.path) { [weak self] _ in
+      call(DBusCall("StopNotify", on: BlueZName.characteristic, of: characteristic.path)) { [weak self] _ in
         link.unsubscribing -= 1
         self?.checkConditions()
       }
@@ -209,20 +209,15 @@ extension DBusCall {
   {
     DBusCall(
       "ReadValue", on: descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
-      of: descriptor?.path ?? characteristic.path, at: BlueZName.busName, [.properties([:])])
+      of: descriptor?.path ?? characteristic.path, [.properties([:])])
   }
 
   fileprivate static func write(
     _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
   ) -> Self {
-    let type = DBusValue.string(withResponse ? "request" : "command")
-    return DBusCall(
-      "WriteValue", on: BlueZName.characteristic, of: characteristic.path, at: BlueZName.busName,
-      [.bytes(bytes), .properties(["type": type])])
-  }
-
-  fileprivate static func startNotify(_ characteristic: Characteristic) -> Self {
-    DBusCall("StartNotify", on: BlueZName.characteristic, of: characteristic.path, at: BlueZName.busName)
+    DBusCall(
+      "WriteValue", on: BlueZName.characteristic, of: characteristic.path,
+      [.bytes(bytes), .properties(["type": .string(withResponse ? "request" : "command")])])
   }
 }
 

@@ -17,9 +17,10 @@ extension Central {
 
   private func perform(_ step: AdvertisementMonitor.Step) async {
     do throws(CentralError) {
-      _ = try await call(
-        step.rawValue, on: BlueZName.monitorManager, of: adapterPath,
-        [.objectPath(AdvertisementMonitor.root)])
+      try await call(
+        DBusCall(
+          step.rawValue, on: BlueZName.monitorManager, of: adapterPath,
+          [.objectPath(AdvertisementMonitor.root)]))
     } catch {
       if step == .register, monitor.isAsked { reportUnmonitored("\(error)") }
     }

@@ -20,11 +20,10 @@ extension Central {
     let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
     let attempt = Attempt(id, pairing: pairing)
     guard await begin(attempt, isPreferred: true, while: isNeeded) else { throw .failed(.disconnected) }
-    let result: Result<Void, PairingError>
+    defer { endAttempt(attempt) }
     do throws(PairingError) {
-      result = .success(try await pairNow(attempt, pairing, endsLinks: endsLinks, while: isNeeded))
+      try await pairNow(attempt, pairing, endsLinks: endsLinks, while: isNeeded)
     } catch {
-      result = .failure(error)
       noteGone(error == .failed(.gone), attempt)
       let isAnothers = noteBusy(error.isBusy, id)
       if error == .passkeyNotUsed || unwantedBonds.contains(id) {
@@ -32,9 +31,8 @@ extension Central {
       } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice), !isAnothers {
         await disconnect(id)
       }
+      throw error
     }
-    endAttempt(attempt)
-    try result.get()
   }
 
   /// Enters the passkey that a peripheral displays; false if it is not being paired with.
@@ -57,20 +55,19 @@ extension Central {
     // bluetoothd may have paired, and answer Pair only when it has resolved the services: CancelPairing would then delete the
     // bond, and leave `Paired` as it is (5.66 to 5.87).
     if isConnected(id) { return await disconnect(id) }
-    await callIgnoringFailure("CancelPairing", on: BlueZName.device, of: id.path)
+    await callIgnoringFailure(DBusCall("CancelPairing", on: BlueZName.device, of: id.path))
   }
 
   /// Deletes the bond and everything else that bluetoothd knows of a peripheral, its services included. The next scan
   /// finds it again; until then it is reported as out of range.
   public func unpair(_ id: PeripheralID) async throws(CentralError) {
-    guard isAvailable else { throw .unavailable }
-    guard tree.devices[id.path] != nil else { throw .gone }
+    try check(id)
     // bluetoothd 5.82 does not remove a device whose encryption has just failed, unless Disconnect was called.
     await disconnect(id)
     // Removal would crash bluetoothd before 5.84.
     guard await !isNotifyAcquired(id) else { throw .notifyAcquired }
     try await remove(id)
-    guard await wait(limits.treeUpdate, until: { self.tree.devices[id.path]?.isPaired != true }) else {
+    guard await wait(limits.treeUpdate, until: { !self.isPaired(id) }) else {
       throw .timedOut("bluetoothd did not remove it in time")
     }
   }
@@ -118,8 +115,8 @@ extension Central {
   }
 
   private func callPair(_ id: PeripheralID, _ pairing: Pairing) async -> Result<Void, PairingError> {
-    call("Pair", on: BlueZName.device, of: id.path, timeout: limits.pair + limits.connect) {
-      [weak self] answer in
+    let pair = DBusCall("Pair", on: BlueZName.device, of: id.path)
+    call(pair, timeout: limits.pair + limits.connect) { [weak self] answer in
       pairing.finish(answer)
       self?.checkConditions()
     }
@@ -137,7 +134,7 @@ extension Central {
     await cancelPairing(id)
     _ = await wait(limits.treeUpdate) { pairing.isAnswered }
     // Before Pair there was no bond. bluetoothd answers Pair with a failure if the link ends before the services are resolved.
-    if tree.devices[id.path]?.isPaired == true { return .success(()) }
+    if isPaired(id) { return .success(()) }
     return .failure(isLinked ? .timedOut : .notInRange)
   }
 }

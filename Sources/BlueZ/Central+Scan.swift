@@ -70,9 +70,9 @@ extension Central {
     if strength { filter.append(("RSSI", .int16(-127))) }
     do throws(CentralError) {
       // Peripherals that are not discoverable, such as bonded micro:bits, are only reported with a filter.
-      _ = try await call(
-        "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath, [.properties(filter)])
-      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath)
+      try await call(
+        DBusCall("SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath, [.properties(filter)]))
+      try await call(DBusCall("StartDiscovery", on: BlueZName.adapter, of: adapterPath))
     } catch {
       switch error {
       // bluetoothd counts a discovery as started and answers `InProgress` from then on, although the kernel refuses to
@@ -88,7 +88,9 @@ extension Central {
   }
 
   private func scanFailed(_ error: CentralError) {
-    switch scanner.failed("\(error)", mayReset: mayReset(after: error)) {
+    // An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
+    let isRefused = if case .refused = error { true } else { false }
+    switch scanner.failed("\(error)", mayReset: mayReset && !isRefused) {
     case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
     case .problem:
       log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
@@ -101,15 +103,8 @@ extension Central {
     }
   }
 
-  /// Only the gateway's central resets the adapter (a command's may run beside it), and only without connects and
-  /// links. An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
-  private func mayReset(after error: CentralError) -> Bool {
-    if case .refused = error { false } else { mayReset }
-  }
-
-  private var mayReset: Bool {
-    isExclusive && !queue.isBusy && !hasAnyLink
-  }
+  /// Only the gateway's central resets the adapter (a command's may run beside it), and only without connects and links.
+  private var mayReset: Bool { isExclusive && !queue.isBusy && !hasAnyLink }
 
   /// Whether any program has a link on the adapter.
   public var hasAnyLink: Bool { tree.devices.values.contains(where: \.isConnected) }
@@ -120,7 +115,7 @@ extension Central {
     } catch {
       log.warning("cannot reset the adapter", ["adapter": adapterName, "error": error])
       // The adapter was not off: discovery goes on as it was, and is watched again.
-      if case .on = scanner.phase { restartScan() }
+      if scanner.phase == .on { restartScan() }
     }
   }
 
@@ -128,7 +123,7 @@ extension Central {
   public var recovery: Recovery? { scanner.recovery }
 
   private func stopDiscovery() async {
-    await callIgnoringFailure("StopDiscovery", on: BlueZName.adapter, of: adapterPath)
+    await callIgnoringFailure(DBusCall("StopDiscovery", on: BlueZName.adapter, of: adapterPath))
   }
 
   /// Discovery has yielded an advertisement, or has lasted.
@@ -140,11 +135,10 @@ extension Central {
   }
 
   private func retryScanLater() {
-    let timer = loop.timer(after: limits.retry) { [weak self] in
+    scanner.timer = loop.timer(after: limits.retry) { [weak self] in
       self?.scanner.retry()
       self?.reconcileScan()
     }
-    scanner.schedule(timer)
   }
 
   /// Restarts discovery if bluetoothd stops it without a signal, as after a reset of the controller, or if no
@@ -152,14 +146,13 @@ extension Central {
   /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
     let advertisements = tree.advertisements
-    let timer = loop.timer(after: scanner.longestSilence) { [weak self] in
+    scanner.timer = loop.timer(after: scanner.longestSilence) { [weak self] in
       self?.checkScan(since: advertisements)
     }
-    scanner.schedule(timer)
   }
 
   private func checkScan(since advertisements: Int) {
-    guard case .on = scanner.phase else { return }
+    guard scanner.phase == .on else { return }
     if tree.adapter?.isDiscovering == true {
       noteScan()
       if tree.advertisements != advertisements {

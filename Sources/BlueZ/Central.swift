@@ -86,9 +86,7 @@ import Log
   private func serve(_ backOff: inout BackOff) async throws {
     let bluetoothd = try await BluetoothdConnection(
       busAddress, byteSignals: links.byteSignals, limits: limits
-    ) { [weak self] event in
-      self?.receive(event)
-    }
+    ) { [weak self] in self?.receive($0) }
     self.bluetoothd = bluetoothd
     if isExclusive { try await lockAdapter(on: bluetoothd) }
     try await bluetoothd.watch(adapterPath: adapterPath)
@@ -155,19 +153,19 @@ import Log
         reconcileMonitor()
       case .addresses: selectAdapter()
       case .device(let path):
-        if let attempt = attempt(on: path), tree.devices[path]?.isConnected == true { attempt.linkBegan() }
+        let id = PeripheralID(path: path)
+        if let attempt = queue.attempt(with: id), isConnected(id) { attempt.linkBegan() }
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
-        noteInput(of: PeripheralID(path: path))
-      case .inputDevice(let path):
-        inputDeviceAppeared(PeripheralID(path: path))
-      case .characteristics(let path):
-        servicesChanged(PeripheralID(path: path))
+        noteInput(of: id)
+      case .inputDevice(let path): inputDeviceAppeared(PeripheralID(path: path))
+      case .characteristics(let path): servicesChanged(PeripheralID(path: path))
       case .disconnected(let path, let reason):
-        let attempt = attempt(on: path)
+        let id = PeripheralID(path: path)
+        let attempt = queue.attempt(with: id)
         attempt?.linkEnded()
         if reason == Self.localEnd { attempt?.wasEndedLocally = true }
-        linkEnded(PeripheralID(path: path))
-        handler(.disconnected(PeripheralID(path: path), reason: reason))
+        linkEnded(id)
+        handler(.disconnected(id, reason: reason))
       case .deviceRemoved(let path):
         // What another program has begun with it has ended.
         links.busySince[PeripheralID(path: path)] = nil
@@ -179,14 +177,13 @@ import Log
 
   /// An earlier run of this gateway has paired with the peripheral.
   package func keepsOwnBond(_ id: PeripheralID) {
-    guard ownBonds.insert(id).inserted, tree.devices[id.path]?.isInputDevice == true else { return }
-    inputDeviceAppeared(id)
+    if ownBonds.insert(id).inserted, tree.devices[id.path]?.isInputDevice == true { inputDeviceAppeared(id) }
   }
 
   /// A keyboard or mouse of this machine has appeared. Another program has paired with it, unless it is used here, or its bond
   /// is that of this central.
   private func inputDeviceAppeared(_ id: PeripheralID) {
-    let isUsed = links[id] != nil || attempt(on: id.path) != nil
+    let isUsed = links[id] != nil || queue.attempt(with: id) != nil
     guard isUsed || ownBonds.contains(id) else { return }
     unwantedBonds.insert(id)
     // bluetoothd would use it as soon as it connects. In use, the bond is deleted with the link.
@@ -195,12 +192,12 @@ import Log
 
   /// Reports a peripheral that is used, and must not be any longer.
   private func noteInput(of id: PeripheralID) {
-    if tree.devices[id.path]?.isPaired != true {
+    if !isPaired(id) {
       unwantedBonds.remove(id)
       ownBonds.remove(id)
     }
     // During an attempt its result tells it.
-    if links[id] != nil, attempt(on: id.path) == nil, isRefused(id) {
+    if links[id] != nil, queue.attempt(with: id) == nil, isRefused(id) {
       handler(.unusable(id, CentralError.inputDevice.description))
     }
   }
@@ -215,10 +212,6 @@ import Log
 
   /// Why a link has ended that bluetoothd has ended.
   private static let localEnd = "Connection terminated by local host"
-
-  private func attempt(on path: String) -> Attempt? {
-    queue.attempt(with: PeripheralID(path: path))
-  }
 
   /// Applies properties that were read rather than signalled.
   func update(_ properties: BlueZEvent.Properties, of id: PeripheralID) {

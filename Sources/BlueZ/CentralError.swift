@@ -97,7 +97,6 @@ extension CentralError {
     }
   }
 
-  /// Another operation on the same object is in progress.
   var isBusy: Bool { if case .busy = self { true } else { false } }
 
   /// Of an operation on a characteristic that the peripheral no longer has.

@@ -64,13 +64,9 @@ import EventLoop
   mutating func set(_ new: CentralState) -> Bool {
     state = new
     if new.isOn { startupEnded() }
-    switch (reported, new) {
     // A different reason for the missing bus is not reported again.
-    case (.noBus, .noBus): return false
-    case _ where reported == new: return false
-    default:
-      reported = new
-      return true
-    }
+    if case (.noBus, .noBus) = (reported, new) { return false }
+    defer { reported = new }
+    return reported != new
   }
 }

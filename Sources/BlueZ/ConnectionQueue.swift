@@ -40,7 +40,6 @@ import EventLoop
     nextTurn()
   }
 
-  /// The attempt has ended.
   func end(_ attempt: Attempt) {
     if attempt === current { nextTurn() } else { resolving.removeAll { $0 === attempt } }
   }

@@ -68,7 +68,7 @@ package struct HostReport: Sendable, Equatable {
   private mutating func read(_ bus: DBusConnection) async throws(DBusError) {
     let process = try await bus.callBus("GetConnectionUnixProcessID", .string(BlueZName.busName))
     bluetoothd = Int32(clamping: process.first?.integer ?? 0)
-    let reply = try await bus.call(.managedObjects(of: BlueZName.busName), timeout: .seconds(5))
+    let reply = try await bus.call(.managedObjects, timeout: .seconds(5))
     add(BlueZEvent.objects(reply) ?? [])
     for index in adapters.indices {
       adapters[index].gateway = try await AdapterLock.owner(of: adapters[index].name, on: bus)

@@ -80,8 +80,7 @@ package struct Limits: Sendable {
 
   /// How long a connect takes at most that has its turn at once, with the end of a link before it and of its own.
   package var longestConnect: Duration {
-    [
-      disconnect, briefScan, scanStop, connect, treeUpdate, local, resolve, local, disconnect, treeUpdate,
-    ].reduce(.zero, +)
+    [disconnect, briefScan, scanStop, connect, treeUpdate, local, resolve, local, disconnect, treeUpdate]
+      .reduce(.zero, +)
   }
 }

@@ -9,7 +9,7 @@ import EventLoop
   /// Operations that bluetoothd has not answered, including those that timed out.
   var unanswered = 0
   /// Runs while the peripheral changes its services.
-  private var servicesTimer: LoopTimer?
+  var servicesTimer = DeadlineTimer()
   /// The exchange in progress. Weak: retained by its calls.
   private weak var exchange: Exchange?
   private let byteSignals: ByteSignals
@@ -20,23 +20,14 @@ import EventLoop
   /// Calls of StopNotify that bluetoothd has not answered.
   var unsubscribing = 0
 
-  /// - Parameter byteSignals: delivers values notified by signals.
   init(_ byteSignals: ByteSignals) { self.byteSignals = byteSignals }
 
-  /// Whether an operation is unanswered.
   var hasUnanswered: Bool { unanswered > 0 }
 
   /// `exchange` is in progress; it fails if the link or the characteristic ends first.
   func begin(_ exchange: Exchange) {
     self.exchange = exchange
     unanswered += exchange.unanswered
-  }
-
-  /// The services of the peripheral change.
-  /// - Parameter timer: fires unless they change again.
-  func servicesChanged(_ timer: LoopTimer) {
-    servicesTimer?.cancel()
-    servicesTimer = timer
   }
 
   /// Ends what depends on a removed characteristic: bluetoothd may never answer an operation on one.

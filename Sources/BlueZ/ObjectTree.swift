@@ -298,22 +298,23 @@ struct ObjectTree: Sendable {
 extension AdvertisedData {
   /// Takes over those properties of a device that hold data of its advertisements.
   mutating func update(_ properties: BlueZEvent.Properties) {
-    if let entries = properties["ManufacturerData"]?.entries { manufacturerData = Self.bytes(entries) }
-    if let entries = properties["AdvertisingData"]?.entries { other = Self.bytes(entries) }
+    if let entries = properties["ManufacturerData"]?.entries {
+      manufacturerData = Self.bytes(entries) { $0.integer }
+    }
+    if let entries = properties["AdvertisingData"]?.entries { other = Self.bytes(entries) { $0.integer } }
     if let bytes = properties["AdvertisingFlags"]?.byteArray { flags = bytes }
     if let entries = properties["ServiceData"]?.entries {
-      serviceData = [:]
-      for entry in entries {
-        guard let uuid = entry.key.text.flatMap({ BluetoothUUID($0) }) else { continue }
-        serviceData[uuid] = entry.value.byteArray ?? []
-      }
+      serviceData = Self.bytes(entries) { $0.text.flatMap { BluetoothUUID($0) } }
     }
   }
 
-  private static func bytes(_ entries: [DBusValue.Entry]) -> [Int: [UInt8]] {
-    var bytes: [Int: [UInt8]] = [:]
+  /// The values of the entries that have a valid key.
+  private static func bytes<Key>(
+    _ entries: [DBusValue.Entry], by read: (DBusValue) -> Key?
+  ) -> [Key: [UInt8]] {
+    var bytes: [Key: [UInt8]] = [:]
     for entry in entries {
-      if let key = entry.key.integer { bytes[key] = entry.value.byteArray ?? [] }
+      if let key = read(entry.key) { bytes[key] = entry.value.byteArray ?? [] }
     }
     return bytes
   }

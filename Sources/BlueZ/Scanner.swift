@@ -62,8 +62,8 @@ public struct Recovery: Sendable, Equatable {
   private var resetBackOff: BackOff
   /// The earliest time of the next reset, while discovery fails.
   private var nextReset = Moment.now
-  /// A timer that checks in `on` that discovery is still active, and in `failed` starts it again.
-  private var timer: LoopTimer?
+  /// A timer that checks in `on` that discovery is still active, and in `failed` starts it again; cancelled by the next change.
+  var timer: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
   /// When discovery started; nil unless it is `on`.
@@ -88,12 +88,7 @@ public struct Recovery: Sendable, Equatable {
     self.fullScan = fullScan
   }
 
-  var isIdle: Bool {
-    switch phase {
-    case .off, .failed: true
-    case .on, .changing: false
-    }
-  }
+  var isIdle: Bool { phase == .off || phase == .failed }
 
   func request(_ isRequested: Bool, forEach: Bool = false) {
     (self.isRequested, wantsEach) = (isRequested, forEach)
@@ -105,9 +100,7 @@ public struct Recovery: Sendable, Equatable {
   // MARK: Changes
 
   /// Whether discovery must be started again, as it reports too much or too little.
-  var needsRestart: Bool {
-    if case .on = phase { isRequested && reportsEach != wantsEach } else { false }
-  }
+  var needsRestart: Bool { phase == .on && isRequested && reportsEach != wantsEach }
 
   /// Discovery is being started.
   /// - Returns: whether it is to report the data of each advertisement, and its strength.
@@ -147,15 +140,12 @@ public struct Recovery: Sendable, Equatable {
   func endChange(in phase: Phase, at now: Moment = .now) {
     self.phase = phase
     startedAt = nil
-    if case .on = phase { (pausedSince, startedAt) = (nil, now) }
+    if phase == .on { (pausedSince, startedAt) = (nil, now) }
   }
 
   /// - Parameter isReset: whether the central turns it on again at once: that does not end a failure.
   func adapterTurnedOff(isReset: Bool) {
-    switch phase {
-    case .on, .failed: phase = .off
-    case .off, .changing: break
-    }
+    if phase == .on || phase == .failed { phase = .off }
     timer?.cancel()
     clearPauses()
     if !isReset { clearFailures() }
@@ -222,7 +212,7 @@ public struct Recovery: Sendable, Equatable {
   /// started discovery, as another program may have.
   /// - Returns: whether a failure ends by it.
   func worked() -> Bool {
-    guard case .on = phase, failures > 0 else { return false }
+    guard phase == .on, failures > 0 else { return false }
     clearFailures()
     return true
   }
@@ -234,10 +224,7 @@ public struct Recovery: Sendable, Equatable {
   }
 
   /// Ends the delay after a failure: discovery may start again.
-  func retry() { if case .failed = phase { phase = .off } }
-
-  /// - Parameter timer: runs until discovery is to be checked or started again; cancelled by the next change.
-  func schedule(_ timer: LoopTimer) { self.timer = timer }
+  func retry() { if phase == .failed { phase = .off } }
 
   // MARK: Pauses
 

@@ -83,7 +83,6 @@ import Store
   /// Returns when it is stopped.
   package func run() async { await context.mqtt.run() }
 
-  /// Publishes that the gateway is offline.
   package func goOffline() {
     context.isStopping = true
     for publisher in publishers.all { publisher.publishWaiting() }

@@ -1,7 +1,6 @@
 import Configuration
 import Devices
 import EventLoop
-import GATT
 import Log
 import MQTT
 

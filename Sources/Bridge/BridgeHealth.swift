@@ -8,7 +8,6 @@ import MQTT
 
 /// The state of the gateway itself: the answer to the request `health`.
 package struct GatewayHealth: Sendable {
-  /// All that was checked.
   let findings: [Finding]
   var run: RunID?
   /// The file that the configuration was read from, and the digest of its content.
@@ -61,14 +60,13 @@ extension Bridge: RequestHost {
 
   package func idElsewhere(of id: DeviceID) -> DeviceID? { publishers[id]?.elsewhere?.id }
 
-  /// What the gateway publishes of itself.
   package var info: BridgeInfo { report.info }
 
   package var health: GatewayHealth {
     let engine = context.engine
-    let trouble = state.trouble.map { [Finding.stateNotWritable($0)] } ?? []
+    let ofFiles = [state.trouble.map(Finding.stateNotWritable), fleetFinding].compactMap { $0 }
     return GatewayHealth(
-      findings: engine.findings + disagreements + absentGateways + trouble + fleetFindings + brokerFindings
+      findings: engine.findings + disagreements + absentGateways + ofFiles + brokerFindings
         + [spool.finding, caution.finding, pageFinding].compactMap { $0 },
       run: context.run, configuration: configurationFile,
       uptime: Int(context.started.moment.duration(to: .now).components.seconds), adapters: engine.adapters,
@@ -97,18 +95,16 @@ extension Bridge: RequestHost {
     }
   }
 
-  private var fleetFindings: [Finding] {
-    guard let fleet = report.fleet else { return [] }
+  private var fleetFinding: Finding? {
+    guard let fleet = report.fleet else { return nil }
     let topic = context.topics.fleetConfiguration
     let message = fleet.version.map { "version \($0)" } ?? "the message"
     guard let reason = fleet.reason else {
-      return [.ok(.configuration, "\(message) of \(topic) is in force")]
+      return .ok(.configuration, "\(message) of \(topic) is in force")
     }
-    return [
-      .warning(
-        .configuration, "\(message) of \(topic) was rejected: \(reason)",
-        remedy: "correct the message, and publish it with another version")
-    ]
+    return .warning(
+      .configuration, "\(message) of \(topic) was rejected: \(reason)",
+      remedy: "correct the message, and publish it with another version")
   }
 
   private var brokerFindings: [Finding] {
@@ -155,7 +151,6 @@ extension Finding {
     "if its disk is full, free some space: df -h /var/lib; if it belongs to another user (the folder of the service): "
     + "sudo chown -R microbit-gateway: /var/lib/microbit-gateway"
 
-  /// - Parameter reason: from the state database.
   fileprivate static func stateNotWritable(_ reason: String) -> Finding {
     .fault(
       .state, "changes will be lost on restart: \(reason)", remedy: stateRemedy

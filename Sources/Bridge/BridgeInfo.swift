@@ -28,7 +28,6 @@ package struct BridgeInfo: Sendable {
   package var broker: Broker
   /// How many devices there are.
   var known = 0
-  /// How many devices are online.
   var online = 0
   /// Which micro:bits may join, and until when; nil: none.
   var permitJoin: PermitJoin?

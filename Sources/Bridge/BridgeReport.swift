@@ -2,7 +2,6 @@ import Configuration
 import Devices
 import EventLoop
 import JSON
-import Log
 import MQTT
 
 /// Publishes the gateway's `info` and the list of its devices.
@@ -52,7 +51,6 @@ import MQTT
     }
   }
 
-  /// Whether there is a connection to the broker.
   var isConnected: Bool { connectedSince != nil }
 
   func countCommand() { commands += 1 }
@@ -125,20 +123,15 @@ import MQTT
   var info: BridgeInfo {
     let engine = context.engine
     var info = BridgeInfo(
-      version: Version.current, started: context.started.current(), run: context.run, broker: broker,
-      spool: spool.status)
+      version: Version.current, started: context.started.current(), run: context.run,
+      area: context.configuration.gateway.area, adapters: engine.adapters, broker: broker,
+      known: engine.deviceCount, online: engine.onlineCount, permitJoin: engine.permitJoin,
+      pairing: engine.pairingCommand, spool: spool.status, fleet: fleet, receivers: engine.receivers,
+      strangers: engine.strangers)
     info.broker.connectedSince = connectedSince?.current()
-    info.permitJoin = engine.permitJoin
-    var statistics = context.mqtt.statistics
-    statistics.lost += Int(clamping: info.spool.lost)
-    info.area = context.configuration.gateway.area
-    info.fleet = fleet
-    info.adapters = engine.adapters
-    (info.receivers, info.strangers) = (engine.receivers, engine.strangers)
-    (info.known, info.online, info.pairing) = (engine.deviceCount, engine.onlineCount, engine.pairingCommand)
-    (info.counters.devices, info.counters.commands, info.counters.mqtt) = (
-      engine.counters, commands, statistics
-    )
+    (info.counters.devices, info.counters.commands) = (engine.counters, commands)
+    info.counters.mqtt = context.mqtt.statistics
+    info.counters.mqtt.lost += Int(clamping: info.spool.lost)
     return info
   }
 }

@@ -1,4 +1,3 @@
-import Configuration
 import Devices
 import EventLoop
 import GATT
@@ -101,7 +100,7 @@ import Store
       }
       guard ownership.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
-        handled(message, publisher.device.address)
+        retained.handled(message, for: publisher.device.address)
         continue
       }
       report.countCommand()
@@ -113,12 +112,6 @@ import Store
     }
   }
 
-  /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
-  /// What it has changed is written before that or with it, so that a command that a crash interrupts is carried out again.
-  private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
-    if message.retain { retained.handled(message, for: address) }
-  }
-
   private func execute(
     _ message: MQTTReceived, _ payload: CommandPayload, _ publisher: DevicePublisher, _ property: String,
     _ codec: Codec?
@@ -128,7 +121,7 @@ import Store
       let command = try Command(payload, publisher.device.id, property, codec, from: &sender)
       try context.engine.execute(command) { [weak self, sender] result in
         publisher.publish(result, for: sender)
-        self?.handled(message, publisher.device.address)
+        self?.retained.handled(message, for: publisher.device.address)
       }
     } catch {
       reject(message, publisher, property, error.reason, sender)
@@ -141,7 +134,7 @@ import Store
   ) {
     context.log.info("command rejected: \(reason)", publisher.fields)
     publisher.publish(CommandResult(property, nil, .rejected(reason: reason)), for: sender)
-    handled(message, publisher.device.address)
+    retained.handled(message, for: publisher.device.address)
   }
 
   // MARK: Get

@@ -2,7 +2,6 @@ import Configuration
 import Devices
 import GATT
 import JSON
-import Log
 
 /// The payload of a message on a `…/set` or `…/get` topic, parsed once for all devices that it is for.
 struct CommandPayload {

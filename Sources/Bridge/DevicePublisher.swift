@@ -220,6 +220,17 @@ import MQTT
     if elsewhere == nil { context.claim(event, of: address) }
   }
 
+  package func logged(_ row: LogRow, measured: Timestamp?) {
+    if owner.isOther { return }
+    let json: JSONValue = [
+      "row": .integer(row.row), "run": .integer(row.run), "time": row.time?.value,
+      "time_unit": row.time.map { .string($0.unit.rawValue) }, "values": row.values,
+      "measured": measured.map { .string($0.description) },
+    ]
+    context.mqtt.publish(
+      MQTTMessage(topic: topics.log, payload: json.bytes, qos: context.qos, undelivered: .returned))
+  }
+
   package func answer(_ result: CommandResult, to sender: JSONValue) {
     publish(result, for: Sender(sender))
   }
@@ -309,7 +320,6 @@ import MQTT
     context.engine.storeID(of: address)
   }
 
-  /// Publishes the last values again.
   private func republish() {
     let names = device.propertyNames
     for case (let publisher?, let last) in zip(publishers, context.engine.lastValues(of: address))

@@ -33,9 +33,7 @@ import Store
     self.section = section
     for (key, bytes) in section.takeRecords() {
       guard let address = BluetoothAddress(key), case .object(let object) = try? JSONParser.parse(bytes)
-      else {
-        continue
-      }
+      else { continue }
       commands[address] = object.members.suffix(Self.capacity).compactMap { member in
         member.value.integer.map { Entry(topic: member.name, digest: $0, isHandled: true) }
       }
@@ -104,9 +102,12 @@ import Store
     store(others.suffix(Self.capacity - 1) + [entry], for: address)
   }
 
-  /// The command is not repeated after the next start; no effect if another one has taken its place.
+  /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
+  /// What it has changed is written before that or with it, so that a command that a crash interrupts is carried out again. No
+  /// effect if the message is not retained, or another one has taken its place.
   mutating func handled(_ message: MQTTReceived, for address: BluetoothAddress) {
-    guard var known = commands[address], let index = index(of: message, for: address), !known[index].isHandled
+    guard message.retain, var known = commands[address], let index = index(of: message, for: address),
+      !known[index].isHandled
     else { return }
     known[index].isHandled = true
     store(known, for: address)

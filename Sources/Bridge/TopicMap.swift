@@ -89,25 +89,25 @@ package struct TopicMap: Sendable {
     guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
     let levels = rest.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { String(Substring($0)) }
+    let device = try? DeviceID(levels[0])
     switch levels.count {
     case 2 where levels == ["fleet", "config"]: return .fleetConfiguration
     case 2 where levels == ["bridge", "claims"]: return .claim
-    case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
-    case 2 where levels[1] == "availability":
-      return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
+    case 2 where levels[1] == "info": return device.map(Inbound.deviceInfo)
+    case 2 where levels[1] == "availability": return device.map(Inbound.deviceAvailability)
     case 3 where levels[0] == "bridge" && levels[2] == "state":
       return GatewayID(levels[1]).map(Inbound.bridgeState)
     case 3 where levels[2] == "get" && isName(levels[1]):
-      return (try? DeviceID(levels[0])).map { .get($0, property: levels[1]) }
+      return device.map { .get($0, property: levels[1]) }
     case 3 where levels[2] == "set" && isName(levels[1]):
-      let target = levels[0] == "all" ? Target.all : (try? DeviceID(levels[0])).map(Target.device)
+      let target = levels[0] == "all" ? Target.all : device.map(Target.device)
       return target.map { .set($0, property: levels[1]) }
     case 4 where levels[0] == "area" && levels[3] == "set" && isName(levels[1]) && isName(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
     case 4 where levels[1] == "values" && levels[3] == "get" && isName(levels[2]):
-      return (try? DeviceID(levels[0])).map { .get($0, property: NamedValue.prefix + levels[2]) }
+      return device.map { .get($0, property: NamedValue.prefix + levels[2]) }
     case 4 where levels[1] == "values" && levels[3] == "set" && isName(levels[2]):
-      return (try? DeviceID(levels[0])).map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
+      return device.map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
     }
   }

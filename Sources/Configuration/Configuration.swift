@@ -38,30 +38,28 @@ extension Configuration {
 
   /// The Bluetooth adapters and how they are used.
   package struct Bluetooth: Sendable, Equatable {
-    /// The adapters to use, as BlueZ names them; at least one, each once.
-    package var adapters = ["hci0"] { didSet { isDefault = false } }
-    /// Whether nobody has named the adapters.
-    package private(set) var isDefault = true
-    /// Whether the key `adapter` names the only one.
-    private var isNamedAlone = false
+    /// The key `adapter`, short for a list of one.
+    var adapter: String?
+    /// The key `adapters`, if it is given.
+    private var list: [String]?
     /// How many links an adapter can have: with another adapter, that one gets the rest.
     package var links = 7
     /// How long a device keeps a link while others wait for one, in seconds.
     package var stay = 60
 
-    /// The key `adapter`, short for a list of one.
-    var adapter: String? {
-      get { isNamedAlone ? adapters[0] : nil }
-      set {
-        if let newValue { adapters = [newValue] }
-        isNamedAlone = newValue != nil
-      }
+    /// The adapters to use, as BlueZ names them; at least one, each once.
+    package var adapters: [String] {
+      get { adapter.map { [$0] } ?? list ?? ["hci0"] }
+      set { (adapter, list) = (nil, newValue) }
     }
 
-    /// The key `adapters`: left out where ``adapter`` is given.
+    /// Whether nobody has named the adapters.
+    package var isDefault: Bool { adapter == nil && list == nil }
+
+    /// The key `adapters` with its default: left out where ``adapter`` is given.
     var adaptersKey: [String]? {
-      get { isNamedAlone ? nil : adapters }
-      set { if let newValue { adapters = newValue } }
+      get { adapter == nil ? adapters : nil }
+      set { list = newValue }
     }
 
     package init() {}
@@ -70,7 +68,7 @@ extension Configuration {
     func named(as other: Self) -> Self {
       guard adapters == other.adapters else { return self }
       var renamed = self
-      renamed.isNamedAlone = other.isNamedAlone
+      (renamed.adapter, renamed.list) = (other.adapter, other.list)
       return renamed
     }
 
@@ -268,7 +266,7 @@ extension Configuration {
   @dynamicMemberLookup
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
-    package var match = Match(namePrefix: "BBC micro:bit") {
+    package var match = Match(namePrefix: Profile.microbitNamePrefix) {
       // A sender by radio has no other profile; one that was given is refused.
       didSet { if match.isRadio, self.profile == nil { self.profile = Profile.radio.name } }
     }

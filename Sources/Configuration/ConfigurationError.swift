@@ -3,7 +3,7 @@ import JSON
 /// A mistake in the configuration: where it is, what it is, and what to do about it.
 package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
   /// `devices[0].match.identifier`; the root for the document as a whole.
-  package let path: ConfigurationPath
+  package private(set) var path = ConfigurationPath.root
   /// Where in the file that is; nil without a file.
   package var position: TextPosition?
   /// The file that it is in, if that is not the file of the configuration.
@@ -13,17 +13,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   /// What to do about the problem; nil where that is not known.
   package private(set) var hint: String?
   /// Whether a file is closed to this user.
-  package fileprivate(set) var isDenied = false
-
-  /// An error at a path; without a path, of the document as a whole.
-  package init(
-    path: ConfigurationPath = .root, position: TextPosition? = nil, problem: String, hint: String? = nil
-  ) {
-    self.path = path
-    self.position = position
-    self.problem = problem
-    self.hint = hint
-  }
+  package private(set) var isDenied = false
 
   /// The error in one line: `devices[0].period: 0 is below 20 (…)`.
   package var description: String {
@@ -44,17 +34,11 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     return error
   }
 
-  /// The error in another file than that of the configuration.
-  func located(in file: String?) -> ConfigurationError {
-    var error = self
-    error.file = file
-    return error
-  }
-
-  /// The error with its position in the document.
-  func located(in document: JSONDocument) -> ConfigurationError {
+  /// The error with its position in the document, and with the file if that is not the one of the configuration.
+  func located(in document: JSONDocument, of file: String? = nil) -> ConfigurationError {
     var error = self
     error.position = document.positions.position(of: path.steps)
+    error.file = file
     return error
   }
 }
@@ -78,8 +62,7 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
   static func unreadable(
     _ file: String?, _ problem: FileProblem, hint: String? = nil
   ) -> ConfigurationErrors {
-    var error = ConfigurationError(problem: problem.description, hint: hint)
-    error.isDenied = problem.isDenied
+    let error = ConfigurationError(problem: problem.description, hint: hint, isDenied: problem.isDenied)
     return ConfigurationErrors(file: file, errors: [error], isUnreadable: true)
   }
 
@@ -132,8 +115,7 @@ package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
 
   /// The error of the key at this path, which names a file or a folder that cannot be read.
   func error(_ file: String, _ problem: FileProblem, hint: String? = nil) -> ConfigurationError {
-    var error = error("\(file): \(problem)", hint: hint)
-    error.isDenied = problem.isDenied
-    return error
+    ConfigurationError(
+      path: self, problem: "\(file): \(problem)", hint: hint, isDenied: problem.isDenied)
   }
 }

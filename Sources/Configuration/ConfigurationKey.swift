@@ -10,11 +10,16 @@ package protocol ConfigurationSection: Sendable {
   static var elsewhere: [String: String] { get }
   /// The errors of valid keys together.
   func problems(at path: ConfigurationPath) -> [ConfigurationError]
+  /// The errors of valid keys together, of which these are given.
+  func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError]
 }
 
 extension ConfigurationSection {
   package static var elsewhere: [String: String] { [:] }
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
+  package func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
+    problems(at: path)
+  }
 }
 
 /// A key of a section: its name, its place in the section's value, and its rule. Reading, writing and the check of the
@@ -34,7 +39,9 @@ package struct ConfigurationKey<Section>: Sendable {
     @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
   /// The key's value in a section as JSON; nil where the key is left out.
   package let write: @Sendable (Section) -> JSONValue?
+}
 
+extension ConfigurationKey {
   /// A key whose value is at `place`.
   package init<Value>(
     _ name: String, _ place: WritableKeyPath<Section, Value> & Sendable, _ rule: ConfigurationRule<Value>
@@ -51,11 +58,10 @@ package struct ConfigurationKey<Section>: Sendable {
 
   /// A key that must be given, whose value is then at `place`.
   package init<Value>(
-    required name: String, _ place: WritableKeyPath<Section, Value?> & Sendable,
-    _ rule: ConfigurationRule<Value>,
-    hint: String? = nil
+    required name: String, _ place: WritableKeyPath<Section, Value> & Sendable,
+    _ rule: ConfigurationRule<Value>, hint: String? = nil
   ) {
-    self.init(name, place, .optional(rule))
+    self.init(name, place, rule)
     isRequired = true
     self.hint = hint
   }
@@ -105,18 +111,6 @@ package struct ConfigurationKey<Section>: Sendable {
       write: { $0[keyPath: place][option] })
     defaultJSON = option.defaultJSON
   }
-
-  private init(
-    name: String, shape: ConfigurationShape,
-    read:
-      @escaping @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void,
-    write: @escaping @Sendable (Section) -> JSONValue?
-  ) {
-    self.name = name
-    self.shape = shape
-    self.read = read
-    self.write = write
-  }
 }
 
 extension ConfigurationRule where Value: ConfigurationSection {
@@ -125,7 +119,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
     let members = Value.keys.map { key in
       ConfigurationShape.Member(
         name: key.name, shape: key.shape, isRequired: key.isRequired,
-        default: key.defaultJSON ?? key.write(Value()))
+        default: key.isRequired ? nil : key.defaultJSON ?? key.write(Value()))
     }
     return ConfigurationRule(shape: .object(members), read: Value.read, write: \.json)
   }
@@ -164,14 +158,12 @@ extension ConfigurationSection {
       errors.append(
         path.key(key.name).error("\(list) is given as well", hint: "list it there, and leave this out"))
     }
-    errors += section.problems(at: path)
+    errors += section.problems(at: path, given: Set(object.names))
     return section
   }
 
   /// The section as JSON: every key that has a value, defaults as well.
-  package var json: JSONValue {
-    .object(of: Self.keys.map { ($0.name, $0.write(self)) })
-  }
+  package var json: JSONValue { .object(of: Self.keys.map { ($0.name, $0.write(self)) }) }
 }
 
 /// A hint for an unknown word: the most similar one, else all.

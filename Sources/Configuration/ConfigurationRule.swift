@@ -149,7 +149,8 @@ extension ConfigurationRule {
 extension ConfigurationRule where Value: CustomStringConvertible & Sendable {
   /// A string that is `what`, for example "a UUID".
   static func text(
-    _ lengths: ClosedRange<Int>, _ parse: @escaping @Sendable (String) -> Value?, _ what: String, hint: String
+    _ lengths: ClosedRange<Int>, _ parse: @escaping @Sendable (String) -> Value?, _ what: String,
+    hint: String? = nil
   ) -> Self {
     .text(
       lengths,
@@ -180,11 +181,7 @@ extension ConfigurationRule<Bool> {
   package static var bool: Self {
     ConfigurationRule(
       shape: .bool,
-      parse: { json in
-        guard case .bool(let value) = json else { return nil }
-        return value
-      },
-      write: JSONValue.bool)
+      parse: { if case .bool(let value) = $0 { value } else { nil } }, write: JSONValue.bool)
   }
 }
 
@@ -272,6 +269,11 @@ extension ConfigurationRule {
       shape: rule.shape,
       read: { json, current, path, errors in rule.read(json, current ?? nil, path, &errors) },
       write: { $0.flatMap(rule.write) })
+  }
+
+  /// The rule for a key that is left out where its value is `usual`.
+  func omitting(_ usual: Value) -> Self where Value: Equatable & Sendable {
+    ConfigurationRule(shape: shape, read: read, write: { $0 == usual ? nil : write($0) })
   }
 
   /// A list, whose elements `check` counts, and compares with one another.

@@ -10,14 +10,11 @@ extension ConfigurationRule<DeviceID> {
     .text(
       1...TopicWord.longest,
       parse: { text throws(ConfigurationProblem) in
-        do throws(DeviceID.Problem) {
-          return try DeviceID(text)
-        } catch {
-          switch error {
-          case .characters: throw .characters(text)
-          case .reserved: throw ConfigurationProblem("\(Excerpt(text)) is reserved: choose another id")
-          }
+        guard !DeviceID.reserved.contains(text) else {
+          throw ConfigurationProblem("\(Excerpt(text)) is reserved: choose another id")
         }
+        guard let id = try? DeviceID(text) else { throw .characters(text) }
+        return id
       },
       write: \.description)
   }
@@ -129,31 +126,25 @@ extension ConfigurationRule<String> {
 
   /// An IPv4 or IPv6 address of this machine.
   static var ipAddress: Self {
-    .text(longest: 45) { text in
-      var (v4, v6) = (in_addr(), in6_addr())
-      let isAddress = inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1
-      return isAddress
-        ? nil
-        : ConfigurationProblem(
-          "\(Excerpt(text)) is not an IP address",
-          hint: "127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port")
-    }
+    .text(
+      1...45, { isAddress($0, AF_INET) || isAddress($0, AF_INET6) ? $0 : nil }, "an IP address",
+      hint: "127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port")
   }
 
   static var ipv4Address: Self {
-    .text(longest: 15) { text in
-      var address = in_addr()
-      return inet_pton(AF_INET, text, &address) == 1
-        ? nil : ConfigurationProblem("\(Excerpt(text)) is not an IPv4 address")
-    }
+    .text(1...15, { isAddress($0, AF_INET) ? $0 : nil }, "an IPv4 address")
+  }
+
+  private static func isAddress(_ text: String, _ family: Int32) -> Bool {
+    // Large enough for either family.
+    var address = in6_addr()
+    return inet_pton(family, text, &address) == 1
   }
 
   /// Whether the text is an address, with or without the interface of a link-local one: `fe80::1%eth0`.
   fileprivate static func isIPv6(_ text: String) -> Bool {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-    var address = in6_addr()
-    return inet_pton(AF_INET6, String(parts[0]), &address) == 1
-      && parts.dropFirst().allSatisfy { !$0.isEmpty }
+    return isAddress(String(parts[0]), AF_INET6) && parts.dropFirst().allSatisfy { !$0.isEmpty }
   }
 
   /// The first levels of topics.

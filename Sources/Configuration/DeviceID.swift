@@ -23,9 +23,7 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The id of a device that has none by configuration: `c5a1b2c3d4e5`.
-  package init(_ address: BluetoothAddress) {
-    description = address.compact
-  }
+  package init(_ address: BluetoothAddress) { description = address.compact }
 }
 
 /// What this gateway is called in topics: `[a-z0-9_-]{1,64}`.

@@ -8,9 +8,7 @@ package struct FileProblem: Error, CustomStringConvertible {
   /// Whether this user has no permission.
   private(set) var isDenied = false
 
-  package init(_ description: String) {
-    self.description = description
-  }
+  package init(_ description: String) { self.description = description }
 
   /// Makes a problem of `errno`.
   init() {

@@ -2,21 +2,20 @@ import GATT
 
 /// What all gateways of a fleet share: profiles and entries, from a message on the topic `{base}/fleet/config`.
 package struct FleetConfiguration: ConfigurationSection, Equatable {
-  private var number: Int?
+  /// The number that the sender gives each content.
+  package private(set) var version = 0
   private var profiles: [Profile] = []
   /// The entries; nil: the message has no list.
   private var devices: [Configuration.Device]?
 
   package init() {}
 
-  /// The number that the sender gives each content.
-  package var version: Int { number ?? 0 }
   package var profileCount: Int { profiles.count }
   package var entryCount: Int { devices?.count ?? 0 }
 
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(
-      required: "version", \.number, .integer(0...Int(Int32.max)), hint: "give each content another number"),
+      required: "version", \.version, .integer(0...Int(Int32.max)), hint: "give each content another number"),
     ConfigurationKey("profiles", \.profiles, .profiles),
     ConfigurationKey(
       "devices", \.devices, .optional(.list(of: .section, check: Configuration.Device.duplicates))),

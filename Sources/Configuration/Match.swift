@@ -75,9 +75,7 @@ extension Configuration {
     package var isIdentifier: Bool { identifier != nil }
 
     /// Whether the address alone does not decide.
-    package var needsAdvertisement: Bool {
-      hasName || service != nil || manufacturer != nil
-    }
+    package var needsAdvertisement: Bool { hasName || service != nil || manufacturer != nil }
 
     /// Whether the Bluetooth name decides.
     fileprivate var hasName: Bool { name != nil || namePrefix != nil || nameContains != nil }

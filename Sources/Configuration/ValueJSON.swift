@@ -137,7 +137,7 @@ extension Property {
 
   /// The value that `json` stands for, if the property can be set to it.
   package func value(of json: JSONValue) throws(ValueProblem) -> EncodedValue {
-    guard isWritable else { throw .notWritable(name) }
+    guard isWritable else { throw .value("\(name) cannot be set") }
     guard let value = codec.value(json) else {
       throw .type(expected: codec.valueDescription, found: codec.found(json))
     }
@@ -185,16 +185,13 @@ extension JSONValue {
 
 /// Why a property cannot be set to a value.
 package enum ValueProblem: Error, Sendable {
-  /// The property of this name cannot be set at all.
-  case notWritable(String)
   /// JSON of another type.
   case type(expected: String, found: String)
-  /// A value that cannot be encoded: out of range, too long …
+  /// A value that cannot be encoded, as it is out of range or too long; or the property cannot be set at all.
   case value(String)
 
   package var reason: String {
     switch self {
-    case .notWritable(let name): "\(name) cannot be set"
     case .type(let expected, let found): "expected \(expected), found \(found)"
     case .value(let reason): reason
     }

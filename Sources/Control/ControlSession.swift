@@ -39,7 +39,6 @@ import Sockets
     socket.onEnd = { [weak self] in self?.ended() }
   }
 
-  /// Closes the socket.
   func close() {
     stopWatching()
     socket.close()

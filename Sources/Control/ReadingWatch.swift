@@ -56,7 +56,6 @@ import JSON
   }
 }
 
-/// A device that is watched.
 @LoopActor private final class WatchedDevice: DeviceObserver {
   private var device: DeviceDescription
   /// The only property that is watched; nil: all properties.

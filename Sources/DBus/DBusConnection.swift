@@ -6,6 +6,17 @@ import EventLoop
 /// A connection cannot be reused after ``DBusEvent/disconnected``. Events are passed to the handler synchronously, in the
 /// order in which they were received.
 @LoopActor public final class DBusConnection {
+  /// A call that ends with its reply, its time-out, or the end of the connection.
+  private struct PendingCall {
+    let message: OutgoingMessage
+    let timeout: Duration
+    /// Whether `done` is called again if the reply arrives after the time-out.
+    let awaitsLateReply: Bool
+    let done: @LoopActor (DBusAnswer) -> Void
+    /// Set when the call has been sent.
+    var timer: LoopTimer?
+  }
+
   private let handler: @LoopActor (DBusEvent) -> Void
   private let byteSignals: ByteSignals?
   private var handle: ConnectionHandle?
@@ -81,8 +92,9 @@ import EventLoop
     _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     do throws(DBusError) {
-      let message = try OutgoingMessage(call: call)
-      let pending = PendingCall(message, timeout: timeout, awaitsLateReply: awaitsLateReply, done)
+      let pending = PendingCall(
+        message: try OutgoingMessage(call: call), timeout: timeout, awaitsLateReply: awaitsLateReply,
+        done: done)
       if inFlight.count < Self.callsInFlight { send(pending) } else { waiting.append(pending) }
     } catch {
       done(.failure(error))
@@ -102,11 +114,12 @@ import EventLoop
     guard let handle, let serial = handle.send(call.message) else {
       return call.done(.failure(.disconnected))
     }
-    inFlight[serial] = call
-    call.timer = loop.timer(after: call.timeout) { [weak self] in
+    var sent = call
+    sent.timer = loop.timer(after: call.timeout) { [weak self] in
       if call.awaitsLateReply { self?.awaitLateReply(to: serial, call) }
       self?.end(serial, .failure(.timedOut))
     }
+    inFlight[serial] = sent
   }
 
   /// Of replies that never arrive, those to the oldest calls are no longer awaited.

@@ -13,30 +13,24 @@ public struct DBusCall: Sendable, Equatable {
   public let sender: String?
   /// Received calls only: the serial number that a reply refers to; nil if no reply is expected.
   let replySerial: UInt32?
+}
 
+extension DBusCall {
   /// A call to the bus name `destination`. Checked when it is sent: ``DBusError/invalid(_:)``. A `sender` and a
   /// `replySerial` make it look like a received one, for tests.
-  public init(
+  package init(
     _ member: String, on interface: String, of path: String, at destination: String,
     _ arguments: [DBusValue] = [], sender: String? = nil, replySerial: UInt32? = nil
   ) {
-    self.destination = destination
-    self.path = path
-    self.interface = interface
-    self.member = member
-    self.arguments = arguments
-    self.sender = sender
-    self.replySerial = replySerial
+    self.init(
+      destination: destination, path: path, interface: interface, member: member, arguments: arguments,
+      sender: sender, replySerial: replySerial)
   }
 
   init(_ message: IncomingMessage) {
-    destination = nil
-    path = message.path
-    interface = message.interface
-    member = message.member
-    arguments = message.arguments
-    sender = message.sender
-    replySerial = message.replySerial
+    self.init(
+      destination: nil, path: message.path, interface: message.interface, member: message.member,
+      arguments: message.arguments, sender: message.sender, replySerial: message.replySerial)
   }
 }
 
@@ -55,17 +49,15 @@ public struct DBusSignal: Sendable {
   public var member: String
   /// The arguments; in a received signal of any types.
   public var arguments: [DBusValue]
+}
 
+extension DBusSignal {
   /// A signal to be sent. A `sender` makes it look like a received one, for tests.
   public init(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     sender: String? = nil
   ) {
-    self.sender = sender
-    self.path = path
-    self.interface = interface
-    self.member = member
-    self.arguments = arguments
+    self.init(sender: sender, path: path, interface: interface, member: member, arguments: arguments)
   }
 }
 

@@ -1,24 +1,15 @@
-/// Calls that every object answers.
+/// Calls of bluetoothd.
 extension DBusCall {
-  /// Asks the service `destination` for all of its objects.
-  package static func managedObjects(of destination: String) -> DBusCall {
-    DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: destination)
-  }
-
-  /// Asks for a property of the object at `path`.
-  package static func get(
-    _ property: String, on interface: String, of path: String, at destination: String
-  ) -> DBusCall {
-    DBusCall(
-      "Get", on: DBusName.properties, of: path, at: destination, [.string(interface), .string(property)])
-  }
+  /// Asks for all of its objects.
+  package static let managedObjects = DBusCall(
+    "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName)
 
   /// Sets a property of the object at `path`.
   package static func set(
-    _ property: String, to value: DBusValue, on interface: String, of path: String, at destination: String
+    _ property: String, to value: DBusValue, on interface: String, of path: String
   ) -> DBusCall {
     DBusCall(
-      "Set", on: DBusName.properties, of: path, at: destination,
+      "Set", on: DBusName.properties, of: path, at: BlueZName.busName,
       [.string(interface), .string(property), .variant(value)])
   }
 }

@@ -126,9 +126,8 @@ struct AdapterChoice: Sendable {
 
   /// The gateway has removed the device from an adapter, with its bond.
   mutating func removed(from adapter: Int) {
-    candidates[adapter].isKnown = false
     candidates[adapter].isPaired = false
-    candidates[adapter].outOfRange()
+    lost(by: adapter)
   }
 
   /// bluetoothd has removed the device from an adapter, which may be absent itself by now.

@@ -23,7 +23,6 @@ import Log
   }
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
-  /// Reads the property on request.
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// Why a writable property could not be read, as it was logged last.
   private var unreadReason: String?
@@ -87,10 +86,10 @@ import Log
 
   // MARK: The link
 
-  /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
-  func characteristicChanged(to characteristic: Characteristic?, lack: String?) {
-    self.characteristic = characteristic
-    self.lack = device.settings.profile.isBuiltIn ? nil : lack
+  /// Sets the characteristic on a new link, or after the peripheral has changed its services.
+  func use(_ resolution: Resolution) {
+    characteristic = resolution.characteristics[index]
+    lack = device.settings.profile.isBuiltIn ? nil : resolution.lacks[index]
     isReadNotified = false
   }
 
@@ -116,11 +115,6 @@ import Log
 
   // MARK: Values
 
-  /// Whether the channel reads the value on a new link; the value of a writable property is read by its writer.
-  private var isReadOnly: Bool {
-    property.kind == .state && property.isReadable && !property.isWritable
-  }
-
   /// How often a value is read whose characteristic does not notify, though the property does.
   private static let standInInterval = Duration.seconds(60)
 
@@ -132,7 +126,10 @@ import Log
   ///   events are left out.
   func subscribe(on central: Central, in visit: Visit?) async throws(CentralError) {
     guard let characteristic, visit == nil || property.kind == .state else { return }
-    if isReadOnly { take(try await central.read(characteristic).get()) }
+    // The value of a writable property is read by its writer.
+    if property.kind == .state, property.isReadable, !property.isWritable {
+      take(try await central.read(characteristic).get())
+    }
     if visit != nil, property.isReadable { return }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
@@ -215,11 +212,8 @@ import Log
   private func take(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
     guard device.state.isReceiving else { return }
-    if frames == nil { receiveValue(of: bytes) } else { assemble(bytes) }
-  }
-
-  private func assemble(_ bytes: [UInt8]) {
-    for frame in frames?.append(bytes, at: .now) ?? [] { receiveText(of: frame) }
+    guard let complete = frames?.append(bytes, at: .now) else { return receiveValue(of: bytes) }
+    for frame in complete { receiveText(of: frame) }
     awaitRest()
   }
 
@@ -248,7 +242,9 @@ import Log
     do throws(CodecError) {
       return try value(of: bytes)
     } catch {
-      if error != .absent { malformed("\(error)") }
+      guard error != .absent else { return nil }
+      malformedReason = "\(error)"
+      countMalformed("ignoring a malformed value of \(property.name): \(error)")
       return nil
     }
   }
@@ -263,11 +259,6 @@ import Log
     return .text(text)
   }
 
-  private func malformed(_ reason: String) {
-    malformedReason = reason
-    countMalformed("ignoring a malformed value of \(property.name): \(reason)")
-  }
-
   /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between. Of
   /// the anonymous devices of a profile one stands for all.
   private func countMalformed(_ line: String) {
@@ -279,9 +270,6 @@ import Log
   }
 
   /// A value was notified, read on request or at an interval, or heard: it is a reading.
-  /// - Parameters:
-  ///   - isValues: see ``Reading/isValues``.
-  ///   - senderTime: see ``Reading/senderTime``.
   func received(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
     let time = Timestamp.now
     if isValues { last.reportedValues() } else { last.reported(value, at: time) }
@@ -334,12 +322,12 @@ import Log
   // MARK: Reading
 
   /// Reads the value, without reporting it.
-  func readEncoded(on central: Central) async -> Result<EncodedValue, WriteFailure> {
+  func readEncoded(on central: Central) async -> ReadResult {
     guard let characteristic else { return .failure(.linkLost) }
     return decoded(await central.read(characteristic))
   }
 
-  func decoded(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
+  func decoded(_ bytes: Result<[UInt8], CentralError>) -> ReadResult {
     switch bytes {
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):

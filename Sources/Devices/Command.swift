@@ -120,6 +120,8 @@ extension Outcome {
     .failed(reason: takenOverReason + (isDesiredThere ? ", and applies the value" : ""))
   }
   static let takenOverReason = "another gateway has taken the device over"
+  static let lostInWrite = Outcome.timeout(
+    reason: "the link was lost during the write: it may have taken effect")
 
   /// Whether what was asked for was done.
   package var isSuccess: Bool {

@@ -19,9 +19,7 @@ import Log
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
   private(set) lazy var session = description.profile.session.init(
     of: self, DeviceAdapters(context, pinned: settings.adapter))
-  /// The values that the device's program names itself.
   private(set) lazy var values = DeviceValues(of: self)
-  /// Reads the data log.
   private(set) lazy var dataLog = DataLog(of: self)
   /// The sequence number of the last reading in this run.
   var sequence: UInt64 = 0
@@ -62,7 +60,6 @@ import Log
       && (settings.source(of: \.id) == .default || settings.hasSharedID && id != settings.id)
   }
 
-  /// The fields of log lines about the device.
   var fields: LogFields {
     ["device": id, "address": address, "name": description.bluetoothName ?? "unknown"]
   }
@@ -248,13 +245,6 @@ import Log
     guard old.owner == .this else { return }
     for channel in channels { channel.reportAgain() }
     values.reportAgain()
-  }
-
-  func describeValues() {
-    let described = values.described
-    guard described != description.values else { return }
-    description.values = described
-    report(.description)
   }
 
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.

@@ -36,7 +36,6 @@ import EventLoop
 
   func adapterChanged(_ adapter: Int, isOn: Bool) { choice.adapterChanged(adapter, isOn: isOn, at: .now) }
 
-  /// A link has readings.
   func becameLive() { choice.becameLive() }
 
   /// Sets the only adapter that may be used; nil: any. One that the gateway does not use yet changes nothing.
@@ -57,9 +56,7 @@ import EventLoop
   /// - Parameters:
   ///   - freeLinks: of each adapter, whether the device may use a link of it.
   ///   - again: called when the decision was to wait, and the time is over.
-  func choose(
-    freeLinks: [Bool], orWait again: @escaping @LoopActor () -> Void
-  ) -> AdapterChoice.Decision {
+  func choose(freeLinks: [Bool], orWait again: @escaping @LoopActor () -> Void) -> AdapterChoice.Decision {
     stopWaiting()
     let decision = choice.choose(freeLinks: freeLinks, startDeadline: context.startDeadline, at: .now)
     if case .wait(let delay) = decision { timer = loop.timer(after: delay, again) }
@@ -81,7 +78,6 @@ import EventLoop
   var current: Central { context.centrals[choice.currentOrFirst] }
   /// The object that the current adapter has.
   var peripheral: PeripheralID? { objects[choice.currentOrFirst] }
-  /// The objects of all adapters.
   var peripherals: [PeripheralID] { objects.compactMap { $0 } }
   var isPaired: Bool { choice.isPaired }
   var isInRange: Bool { choice.isInRange(at: .now) }
@@ -92,8 +88,6 @@ import EventLoop
   func isEligible(_ adapter: Int) -> Bool { choice.eligible(at: .now).contains(adapter) }
 
   /// The adapters from which to remove the device, and its objects there; nil: the adapter has gone, with its bond.
-  ///
-  /// - Parameter isUnpairing: to delete all bonds.
   func objectsToRemove(isUnpairing: Bool) -> [(adapter: Central, peripheral: PeripheralID?)] {
     choice.adaptersToRemove(isUnpairing: isUnpairing).map { (context.centrals[$0], objects[$0]) }
   }

@@ -15,7 +15,6 @@ import Log
   var counters = DeviceCounters()
   /// Logs malformed values of anonymous devices, by profile and property.
   var malformedLog: [String: Hourly] = [:]
-  /// Sends values by radio.
   let transmitter = RadioTransmitter()
   /// The time until which devices wait for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
   var startDeadline: Moment?

@@ -72,7 +72,6 @@ extension CentralState {
     }
   }
 
-  /// The user of this process.
   private static let user =
     getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
 }
@@ -81,9 +80,7 @@ extension Trouble {
   /// What is told of a trouble.
   /// - Returns: the key for translations; the text; what bluetoothd says, or what else differs from case to case; whether
   ///   somebody has to do something about it.
-  private func account(
-    _ profile: Profile
-  ) -> (code: String, text: String, reason: String?, isFault: Bool) {
+  private func account(_ profile: Profile) -> (code: String, text: String, reason: String?, isFault: Bool) {
     switch self {
     case .unsuitable(let lacks):
       (

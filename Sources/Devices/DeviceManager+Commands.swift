@@ -5,7 +5,6 @@ import JSON
 /// Setting and reading a property, for every front end. What cannot be carried out at all is thrown; what becomes of the rest
 /// is an ``Outcome``.
 extension DeviceManager {
-  /// Sets a property.
   package func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     if command.property.hasPrefix(NamedValue.prefix) {
       return try requireDevice(command.device).values.execute(command, reply: reply)

@@ -24,9 +24,7 @@ extension DeviceManager {
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
     device.isIdentifying = true
     defer { device.isIdentifying = false }
-    if let obstacle = await link(to: device) {
-      throw RequestError("\(id): \(obstacle)")
-    }
+    if let obstacle = await link(to: device) { throw RequestError("\(id): \(obstacle)") }
     defer { device.taskEnded() }
     guard let channel = displays.first(where: { $0.characteristic != nil }),
       let characteristic = channel.characteristic

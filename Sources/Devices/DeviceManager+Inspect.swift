@@ -64,7 +64,6 @@ extension DeviceManager {
   private static let mostInspections = 4
   /// The maximum number of values read in an inspection: a micro:bit with all services has about 50.
   private static let mostReads = 200
-  /// The time limit for reading the values.
   private nonisolated static let readingTimeout = Duration.seconds(60)
   /// How long an inspection takes at most that waits for no other connect: by then it has a result, or says what hangs.
   package nonisolated static let inspectionLimit = searchTimeout + Limits().longestConnect + readingTimeout
@@ -145,9 +144,7 @@ extension DeviceManager {
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
     let isUsed = session.map { context.scheduler.hasLink($0.device) && $0.central === central } ?? false
-    if !wasConnected, !isUsed {
-      await central.disconnect(peripheral.id)
-    }
+    if !wasConnected, !isUsed { await central.disconnect(peripheral.id) }
     return inspection
   }
 
@@ -164,26 +161,28 @@ extension DeviceManager {
       // First the characteristic itself.
       let isEvent = channels.contains { $0.characteristic == characteristic && $0.notifiesReadAsEvent }
       let isRead = characteristic.flags.contains(.read) && !isEvent
-      let readable = (isRead ? [nil] : []) + descriptors.map(Optional.some)
+      let readable = (isRead ? [nil] : []) + descriptors.indices.map(Optional.some)
       inspection.items[index].descriptors = descriptors.map { ($0.uuid, nil) }
-      for descriptor in readable {
+      for place in readable {
         if reads == Self.mostReads { inspection.unread = "\(Self.mostReads) values were read" }
         if deadline <= .now { inspection.unread = "\(Self.readingTimeout) are over" }
         guard inspection.unread == nil else { break }
         reads += 1
-        let value = await central.read(characteristic, descriptor)
+        let value = await central.read(characteristic, place.map { descriptors[$0] })
         if case .failure(let error) = value, !error.concernsOneCharacteristic {
           inspection.unread = "\(error)"
         }
-        inspection.items[index].set(value, of: descriptor)
+        if let place {
+          inspection.items[index].descriptors[place].value = value
+        } else {
+          inspection.items[index].value = value
+        }
       }
     }
   }
 
   /// - Parameter used: the profile that its devices have which are only heard.
-  private func inspection(
-    of peripheral: Peripheral, heard used: Profile, key: [UInt8]?
-  ) -> Inspection {
+  private func inspection(of peripheral: Peripheral, heard used: Profile, key: [UInt8]?) -> Inspection {
     let device = registry.byAddress[peripheral.address]
     // Of those that are built in, the properties that it sends.
     let profile = used.isBuiltIn ? used : configuration.profile(named: used.name) ?? used
@@ -221,29 +220,15 @@ extension DeviceManager {
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
       .max { $0.resolution.offered.count < $1.resolution.offered.count }
     let resolution = used.map { Resolution($0, characteristics) }
-    let missing = best.map { best in
-      best.resolution.lacks.sorted { $0.key < $1.key }.map {
-        (property: best.profile.properties[$0.key].name, reason: $0.value)
-      }
-    }
     let items = characteristics.map { characteristic in
       let properties = best.map { best in
         zip(best.profile.properties, best.resolution.characteristics).filter { $1 == characteristic }.map(\.0)
       }
-      return Inspection.Item(characteristic: characteristic, properties: properties ?? [], value: nil)
+      return Inspection.Item(characteristic: characteristic, properties: properties ?? [])
     }
     return Inspection(
       peripheral: peripheral, device: device?.description, profile: best?.profile,
       fits: resolution?.isSuitable ?? (best != nil), missingServices: resolution?.missingServices ?? [],
-      items: items, missing: missing ?? [])
-  }
-}
-
-extension Inspection.Item {
-  /// - Parameter descriptor: nil: the value of the characteristic itself.
-  fileprivate mutating func set(_ value: Result<[UInt8], CentralError>, of descriptor: Descriptor?) {
-    guard let descriptor else { return self.value = value }
-    let index = descriptors.firstIndex { $0.uuid == descriptor.uuid && $0.value == nil }
-    if let index { descriptors[index].value = value }
+      items: items, missing: best.map { $0.resolution.missing(of: $0.profile) } ?? [])
   }
 }

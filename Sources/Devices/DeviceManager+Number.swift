@@ -8,7 +8,6 @@ import Log
 package struct Numbering: Sendable, Equatable {
   /// What stands before each number; may be empty.
   package var prefix: String
-  /// The next number.
   package var next: Int
   /// How long it goes on after the last number, in seconds.
   var patience: Int

@@ -66,8 +66,7 @@ extension DeviceManager {
     for (id, address) in before { passOn(id, from: address) }
     registry.ignored = [:]
     replayPeripherals()
-    updateScanLater()
-    engineChanged()
+    devicesChanged()
   }
 
   /// A request has changed what holds for the device at `address`: brings it in line, and no other, as there may be a
@@ -83,8 +82,7 @@ extension DeviceManager {
     if let id { passOn(id, from: address) }
     reportOrphan(address)
     replayPeripheral(at: address)
-    updateScanLater()
-    engineChanged()
+    devicesChanged()
   }
 
   private func removeUnlessServed(_ device: Device) {
@@ -110,12 +108,11 @@ extension DeviceManager {
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
-    let desired = settings.id
     // The id may become this device's own although its text is the same.
     let isIDChanged =
       settings.id != device.settings.id || settings.hasSharedID != device.settings.hasSharedID
       || settings.source(of: \.id) != device.settings.source(of: \.id)
-    if isIDChanged, desired != device.id, let id = takeID(desired, for: device.address) {
+    if isIDChanged, settings.id != device.id, let id = takeID(settings.id, for: device.address) {
       rename(device, to: id, .requested)
     }
     device.apply(settings)
@@ -205,9 +202,7 @@ extension DeviceManager {
   func loadKnownDevices() {
     let records = store.records.values.sorted { $0.address.description < $1.address.description }
     // Records with an id come first, so that of several devices that match one entry the same one gets its id again.
-    let owners = records.filter {
-      $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id
-    }
+    let owners = records.filter { $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id }
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
     // Bluetooth addresses after a pattern are left out: whether that matches the device first is known only from its
     // advertisements. The identifier of a sender by radio tells its letters.

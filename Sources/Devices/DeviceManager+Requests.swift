@@ -159,7 +159,11 @@ extension DeviceManager {
     options.desired = options.desired?.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
     var problems =
       configuration.problems(of: options, at: path) + record.changes.excess(after: patch, at: path)
-    if record.changes.every != nil, settings.connect != .onDemand {
+    // Not if config.json alone has changed since: `every` has no effect then, and other options can be set.
+    let table = DeviceOptionTable.table
+    if patch.options[table.every] != nil || patch.options[table.connect] != nil, record.changes.every != nil,
+      settings.connect != .onDemand
+    {
       problems.append(.everyWithoutVisits(at: path))
     }
     guard problems.isEmpty else {

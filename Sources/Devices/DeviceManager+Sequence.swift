@@ -15,7 +15,6 @@ package struct SequenceStep: Sendable, Equatable {
 }
 
 extension DeviceManager {
-  /// Maximum number of steps of a sequence.
   package nonisolated static let mostSteps = 32
 
   /// Carries out the steps in order, on one link, until one fails. A device that is connected on demand is connected

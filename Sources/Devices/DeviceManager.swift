@@ -69,7 +69,7 @@ import Store
         self?.handle($0, of: index)
       }
     }
-    context.sessionChanged = { [weak self] in self?.sessionChanged() }
+    context.sessionChanged = { [weak self] in self?.devicesChanged() }
     context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
     store.onChange = { [weak self] in self?.registry.byAddress[$0]?.description.record = $1 }
   }
@@ -129,9 +129,7 @@ import Store
   }
 
   /// Ends every link, for at most `limit`.
-  package func stop(within limit: Duration) async {
-    await eachCentral { await $0.stop(within: limit) }
-  }
+  package func stop(within limit: Duration) async { await eachCentral { await $0.stop(within: limit) } }
 
   private func eachCentral(_ body: @escaping @Sendable @LoopActor (Central) async -> Void) async {
     await withTaskGroup(of: Void.self) { group in
@@ -259,7 +257,8 @@ import Store
     engineChanged()
   }
 
-  private func sessionChanged() {
+  /// There are other devices, or they are in another state.
+  func devicesChanged() {
     updateScanLater()
     engineChanged()
   }
@@ -340,7 +339,6 @@ import Store
 
   // MARK: Scans
 
-  /// Maximum number of scans at a time.
   private static let mostScans = 8
 
   /// The peripherals in range, the strongest first, with the descriptions of those that are devices.
@@ -373,7 +371,6 @@ import Store
   /// Whether any adapter can be used.
   var isOn: Bool { context.centrals.contains { $0.state.isOn } }
 
-  /// Reports again what the adapters know.
   func replayPeripherals() {
     for central in context.centrals { central.replayPeripherals() }
   }

@@ -258,9 +258,7 @@ extension ConfigurationRule<[ValueKey: ValueTable.Entry]> {
 }
 
 extension ConfigurationRule<String> {
-  fileprivate static var anyText: Self {
-    .stored(\.text, JSONValue.string)
-  }
+  fileprivate static var anyText: Self { .stored(\.text, JSONValue.string) }
 }
 
 extension ConfigurationRule<Int> {

@@ -162,7 +162,7 @@ import Log
     let line = trouble.text(profile) + (remedy.map { " (\($0))" } ?? "")
     var level = LogLevel.warning
     if case .connectFailed = trouble { level = .info }
-    context.log.write(device.isAnonymous ? .debug : level, "\(line)", device.fields)
+    context.log.write(device.isAnonymous ? .debug : level, line, device.fields)
   }
 }
 

@@ -45,7 +45,6 @@ import Store
     records[address] ?? DeviceRecord(address: address)
   }
 
-  /// The address of the device that has this identity address.
   func address(ofIdentity identity: BluetoothAddress) -> BluetoothAddress? {
     identities[identity].flatMap { records[$0]?.identity == identity ? $0 : nil }
   }
@@ -81,7 +80,10 @@ extension DeviceRecord {
   /// Whether commands and requests have set the same; the rest changes by itself, and often.
   fileprivate func isSet(as other: DeviceRecord) -> Bool {
     changes == other.changes && isAdded == other.isAdded && isRemoved == other.isRemoved
-      && isDeleted == other.isDeleted && desired == other.desired && waiting == other.waiting
+      && isDeleted == other.isDeleted && isDisabledElsewhere == other.isDisabledElsewhere
+      && desired == other.desired && waiting == other.waiting
+      // A request removes one; by themselves they come, or one replaces another.
+      && values.count >= other.values.count
   }
 
   /// Whether the device was heard again, and nothing else has changed.
@@ -93,8 +95,8 @@ extension DeviceRecord {
     return self == other
   }
 
-  /// The records in a section of the state database, in the order of their addresses.
-  package static func records(_ section: [String: [UInt8]]) -> [DeviceRecord] {
-    DeviceStore.records(section).values.sorted { $0.address.value < $1.address.value }
+  /// The records in a section of the state database.
+  package static func records(_ section: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
+    DeviceStore.records(section)
   }
 }

@@ -30,11 +30,7 @@ struct EventWrites: WriteMachine {
     guard isLinked else { return [] }
     isLinked = false
     var actions: [WriteAction] = []
-    if let inFlight {
-      actions.append(
-        .outcome(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect"))
-      )
-    }
+    if let inFlight { actions.append(.outcome(inFlight, .lostInWrite)) }
     inFlight = nil
     for index in waiting.indices {
       let command = waiting[index]
@@ -54,12 +50,8 @@ struct EventWrites: WriteMachine {
       return [.outcome(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
     if !isLinked, command.timeToLive == nil {
-      return [
-        .outcome(
-          command,
-          .failed(reason: "the device is offline; with a time limit (ttl, in seconds) the command would wait")
-        )
-      ]
+      let reason = "the device is offline; with a time limit (ttl, in seconds) the command would wait"
+      return [.outcome(command, .failed(reason: reason))]
     }
     var command = command
     command.isPendingReported = !isLinked
@@ -73,7 +65,7 @@ struct EventWrites: WriteMachine {
   mutating func change(_ change: DesiredChange) -> [WriteAction] { [] }
 
   mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
-    abandon(reason: Outcome.takenOver().reason ?? "", defers: false)
+    abandon(reason: Outcome.takenOverReason, defers: false)
   }
 
   mutating func expire(at now: Moment) -> [WriteAction] {
@@ -91,7 +83,7 @@ struct EventWrites: WriteMachine {
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
     guard awaits(operation), let command = inFlight else { return [] }
     switch result {
-    case .holds, .notConfirmed, .notReadBack:
+    case .thenRead, .notConfirmed:
       inFlight = nil
       return [.outcome(command, success)] + startNext()
     case .notWritten(.linkLost):
@@ -107,11 +99,7 @@ struct EventWrites: WriteMachine {
   }
 
   /// An event is never read.
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
-    -> [WriteAction]
-  {
-    []
-  }
+  mutating func read(_ operation: WriteOperation, _ result: ReadResult) -> [WriteAction] { [] }
 
   /// None is deferred: an event is not carried out later.
   mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {

@@ -7,6 +7,5 @@ package enum Owner: Sendable, Equatable {
   case this
   case other(GatewayID)
 
-  /// Whether it is another gateway.
   package var isOther: Bool { if case .other = self { true } else { false } }
 }

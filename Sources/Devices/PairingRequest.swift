@@ -7,10 +7,8 @@ package enum PairingProgress: Sendable, Equatable {
   case passkeyRequired
 }
 
-/// The answer to a request to pair.
 package typealias PairingReply = @LoopActor (Result<PairingProgress, RequestError>) -> Void
 
-/// The answer to a request to unpair.
 package typealias UnpairingReply = @LoopActor (Result<Void, RequestError>) -> Void
 
 /// The request to pair that awaits its answer.
@@ -22,6 +20,5 @@ enum PairingRequest {
 
   var isRequested: Bool { if case .requested = self { true } else { false } }
   var isPasskeyDisplayed: Bool { if case .passkeyDisplayed = self { true } else { false } }
-  /// The passkey that the request gives.
   var passkey: Int? { if case .requested(let passkey, _) = self { passkey } else { nil } }
 }

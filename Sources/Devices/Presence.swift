@@ -82,7 +82,6 @@ struct Presence: Sendable {
     return []
   }
 
-  /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
     guard let lastVisit, let deadline, deadline <= now else { return [] }
     guard let interval else {

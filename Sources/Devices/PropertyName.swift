@@ -3,7 +3,6 @@ import GATT
 /// The name of a property as another gateway or an earlier run gives it: one of a profile, or `values/` and a key.
 /// Topics are made of it, so it is checked once, here.
 package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
-  /// The name itself.
   package let description: String
 
   /// Checks a name; nil if `text` is not one.

@@ -2,7 +2,6 @@ import BlueZ
 import Configuration
 import EventLoop
 import GATT
-import Log
 
 /// Carries out the commands for one property of a device. Runs a ``WriteMachine``.
 @LoopActor final class PropertyWriter {
@@ -163,18 +162,12 @@ import Log
     do throws(CentralError) {
       switch property.writeMode {
       case .confirm:
-        let readBack: Result<EncodedValue, WriteFailure>
-        if let settle = property.settle {
-          try await send(value, to: characteristic, on: central)
-          try? await loop.sleep(for: settle)
-          readBack = await channel.readEncoded(on: central)
-        } else {
-          readBack = channel.decoded(try await central.write(value.bytes, to: characteristic))
+        guard let settle = property.settle else {
+          return .thenRead(channel.decoded(try await central.write(value.bytes, to: characteristic)))
         }
-        switch readBack {
-        case .success(let held): return .holds(held)
-        case .failure(let failure): return .notReadBack(failure)
-        }
+        try await send(value, to: characteristic, on: central)
+        try? await loop.sleep(for: settle)
+        return .thenRead(await channel.readEncoded(on: central))
       case .request, .command:
         try await send(value, to: characteristic, on: central)
         return .notConfirmed

@@ -15,11 +15,7 @@ import GATT
 
   /// The strongest first; each once, as the adapter knows it that has a link or a bond with it, or receives it best.
   package var peripherals: [Peripheral] {
-    var best: [BluetoothAddress: Peripheral] = [:]
-    for peripheral in found.values {
-      if let other = best[peripheral.address], other.rank >= peripheral.rank { continue }
-      best[peripheral.address] = peripheral
-    }
+    let best = Dictionary(found.values.map { ($0.address, $0) }) { $0.rank >= $1.rank ? $0 : $1 }
     return best.values.sorted { ($0.rssi ?? -128) > ($1.rssi ?? -128) }
   }
 }

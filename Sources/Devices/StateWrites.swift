@@ -98,8 +98,7 @@ struct StateWrites: WriteMachine {
     case .writing(.command(let tracked)):
       if isSuperseded(tracked) { return conclude(tracked.command, .superseded) + waitForLink() }
       guard tracked.command.waitsForLink else {
-        let outcome = Outcome.timeout(reason: "the link was lost during the write: it may have taken effect")
-        return conclude(tracked.command, outcome) + waitForLink()
+        return conclude(tracked.command, .lostInWrite) + waitForLink()
       }
       guard tracked.lostLinks + 1 < Self.mostWrites else {
         let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostWrites) writes")
@@ -130,31 +129,27 @@ struct StateWrites: WriteMachine {
   }
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] {
-    var new = desired
-    var superseded: TrackedCommand?
+    let before = desired.effective
+    var actions: [WriteAction] = []
     switch change {
     case .configured(let value):
-      new.configured = value
-      if new.effective == desired.effective {
-        desired = new
-        return []
-      }
+      desired.configured = value
+      if desired.effective == before { return [] }
     case .requested(let value):
-      new.override = value.map { DesiredValue.Override(value: $0, source: .request) }
-      new.waiting = nil
-      (superseded, waiting) = (waiting, nil)
+      desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
+      desired.waiting = nil
+      if let waiting { actions = [.outcome(waiting.command, .superseded)] }
+      waiting = nil
       if case .writing(.command(var tracked)) = state {
         tracked.isSuperseded = true
         state = .writing(.command(tracked))
       }
     case .copied(let value):
       guard value != desired.override?.value else { return [] }
-      new.override = value.map { DesiredValue.Override(value: $0, source: .command) }
+      desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
     }
-    desired = new
-    let actions: [WriteAction] = superseded.map { [.outcome($0.command, .superseded)] } ?? []
     // Even if the last read returned this value: an unanswered write may have changed it since.
-    mustApply = new.effective != nil
+    mustApply = desired.effective != nil
     switch state {
     case .absent, .reading, .writing: return actions
     case .idle: return actions + startNext()
@@ -189,7 +184,7 @@ struct StateWrites: WriteMachine {
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
-    case .holds(let value):
+    case .thenRead(.success(let value)):
       deviceHolds(value)
       let isApplied = value == purpose.value && !value.value.isRounded(from: purpose.value.value)
       let outcome: Outcome = isApplied ? .applied(actual: value.value) : .adjusted(actual: value.value)
@@ -198,16 +193,14 @@ struct StateWrites: WriteMachine {
       return succeed(purpose, unconfirmed) + startNext()
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
-    case .notReadBack(let failure):
+    case .thenRead(.failure(let failure)):
       // The command fails, but the device may hold its value: the desired value is written again.
       if case .command = purpose { mustApply = desired.effective != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
 
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
-    -> [WriteAction]
-  {
+  mutating func read(_ operation: WriteOperation, _ result: ReadResult) -> [WriteAction] {
     guard operation == self.operation, case .reading = state else { return [] }
     switch result {
     case .success(let value):

@@ -36,8 +36,7 @@ protocol WriteMachine: Sendable {
   /// The result of a ``WriteAction/write(_:_:)``.
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction]
   /// The result of a ``WriteAction/read(_:)``.
-  mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
-    -> [WriteAction]
+  mutating func read(_ operation: WriteOperation, _ result: ReadResult) -> [WriteAction]
   /// Stops writing until the next ``linkUp(_:)``, and ends every unfinished command.
   /// - Parameters:
   ///   - reason: why commands fail.
@@ -71,26 +70,23 @@ enum WriteAction: Sendable {
 
 /// The result of a write and its read-back.
 enum Written: Sendable, Equatable {
-  /// The device accepted the value and then held this one.
-  case holds(EncodedValue)
+  /// Accepted by the device; what it held then, or why that is not known.
+  case thenRead(ReadResult)
   /// Accepted by the device, or given to the radio; it was not to be read back.
   case notConfirmed
   case notWritten(WriteFailure)
-  /// Accepted, and what the device holds is not known.
-  case notReadBack(WriteFailure)
 }
 
+/// The result of a read.
+typealias ReadResult = Result<EncodedValue, WriteFailure>
+
 /// Why a write or a read failed.
-enum WriteFailure: Error, Sendable, Equatable {
-  /// No answer within the time given.
+enum WriteFailure: Error, Sendable, Equatable, CustomStringConvertible {
   case timeout
-  /// The link was lost during the operation.
   case linkLost
   /// Refused by BlueZ or the device.
   case failed(reason: String)
-}
 
-extension WriteFailure: CustomStringConvertible {
   var description: String {
     switch self {
     case .timeout: "no answer in time"

@@ -3,20 +3,9 @@ import JSON
 /// The result of a check, in plain words, and what to do about it. Log, `health` and `doctor` use the same texts.
 package struct Finding: Sendable, Equatable {
   package enum Check: String, Sendable, CaseIterable {
-    case configuration
-    case clock
-    case state
-    case bus
-    case bluetoothd
-    case adapter
-    case wifi
-    case radio
-    case broker
-    case topics
-    case retained
+    case configuration, clock, state, bus, bluetoothd, adapter, wifi, radio, broker, topics, retained
     case homeAssistant = "home_assistant"
-    case gateway
-    case device
+    case gateway, device
   }
 
   package enum Level: String, Sendable {

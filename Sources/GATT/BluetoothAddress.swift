@@ -36,9 +36,7 @@ public struct BluetoothAddress: Hashable, Sendable {
   }
 
   /// The address whose six bytes are the lower 48 bits of `value`; the other bits are ignored.
-  public init(truncating value: UInt64) {
-    self.value = value & 0xFFFF_FFFF_FFFF
-  }
+  public init(truncating value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
 
   /// Whether the peripheral may change it every few minutes: a random address that is not static begins with a bit of 0, as a
   /// public one may, too (Core Specification, volume 6, part B, 1.3).

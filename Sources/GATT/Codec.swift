@@ -45,9 +45,7 @@ public struct Codec: Sendable {
   }
 
   /// Makes a codec of a constant description of this module, which is valid.
-  init(builtIn description: Description) {
-    self = constant(try Codec(description))
-  }
+  init(builtIn description: Description) { self = constant(try Codec(description)) }
 
   /// One byte, two's complement.
   public static let int8 = Codec(builtIn: .scalar(Scalar(.int8)))

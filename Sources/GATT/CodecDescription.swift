@@ -47,30 +47,30 @@ extension Codec {
   /// One value. With `scale` or `offset` a number is `raw × scale + offset`.
   public struct Scalar: Sendable, Hashable {
     /// The encoding.
-    public let type: ScalarType
+    public var type: ScalarType
     /// The factor, which is not 0; nil: 1.
-    public let scale: Double?
+    public var scale: Double?
     /// The number that is added; nil: 0.
-    public let offset: Double?
+    public var offset: Double?
     /// The byte order; it has no effect on single bytes, text and bytes.
-    public let endian: Endian
+    public var endian: Endian
     /// The words of an enumeration by their numbers; empty for everything else.
-    public let values: [Int: String]
+    public var values: [Int: String]
     /// The integers that stand for a value that the peripheral does not know.
-    public let unknown: [Int]
+    public var unknown: [Int]
     /// The numbers that can be received; others are refused as malformed. Nil: all.
-    public let valid: ClosedRange<Double>?
+    public var valid: ClosedRange<Double>?
     /// The bits of an unsigned number, or the one of a bool, that are the value, 0 is the lowest; nil: all. What else is in the
     /// bytes is no part of it, and is written as zeros.
-    public let bits: Range<Int>?
+    public var bits: Range<Int>?
     /// Whether a bool is true if its bits are clear.
-    public let isInverted: Bool
+    public var isInverted: Bool
     /// The number of bytes of a text or of bytes, else 0; 0: to the end of the characteristic's value. A text is followed by zeros.
-    public let size: Int
+    public var size: Int
     /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
-    public let rows: Int
+    public var rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
-    public let columns: Int
+    public var columns: Int
 
     /// The defaults: no scale, offset or words; little-endian.
     public init(
@@ -127,22 +127,22 @@ extension Codec {
   public struct Field: Sendable, Hashable {
     /// `[a-z][a-z0-9_]{0,63}`. Several fields may have the same name if their flags exclude each other, such as bpm in one
     /// byte or two.
-    public let name: String
+    public var name: String
     /// The encoding and meaning of its bytes.
-    public let scalar: Scalar
+    public var scalar: Scalar
     /// The unit of its numbers; nil: that of the property.
-    public let unit: String?
+    public var unit: String?
     /// Whether the field is no part of the value: flags or reserved bytes. Flags are encoded according to the fields that are
     /// present, all other bits as zero.
-    public let isHidden: Bool
+    public var isHidden: Bool
     /// The name of an earlier, hidden field whose bits it has; nil: it has bytes of its own.
-    public let container: String?
+    public var container: String?
     /// Repeated to the end of the characteristic's value; the field's value is a list.
-    public let isRepeated: Bool
+    public var isRepeated: Bool
     /// The field is present only if all these bits are set: `if`.
-    public let requiresSet: [Flag]
+    public var requiresSet: [Flag]
     /// The field is present only if none of these bits is set: `unless`.
-    public let requiresClear: [Flag]
+    public var requiresClear: [Flag]
 
     /// The defaults: visible, always present, not repeated.
     public init(

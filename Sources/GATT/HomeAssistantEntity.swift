@@ -63,21 +63,21 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   }
 
   /// Decides the platform (`sensor`, `number` …).
-  public private(set) var kind: Kind
+  public var kind: Kind
   /// The field of a record that a sensor or binary sensor shows; nil: the whole value, or each field.
-  public private(set) var field: String?
+  public var field: String?
   /// Distinguishes the entities of one property: a further part of the unique id. Nil for one of them.
-  public let key: String?
+  public var key: String?
   /// Shown after the name of the device: `Temperature`.
-  public private(set) var name: String
+  public var name: String
   /// `temperature`, `duration` …; the unit must be one of the class's units.
-  public internal(set) var deviceClass: String?
+  public var deviceClass: String?
   /// The unit in Home Assistant's spelling; nil: that of the field or property.
-  public internal(set) var unit: String?
+  public var unit: String?
   /// The category in Home Assistant; nil for a main function of the device.
-  public let category: Category?
+  public var category: Category?
   /// False for what changes all the time, and would fill Home Assistant's database: a user enables it.
-  public let isEnabled: Bool
+  public var isEnabled: Bool
 
   /// The defaults: no device class or category, the property's own unit.
   public init(

@@ -6,8 +6,7 @@ extension Property {
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
     access: [.read, .notify], codec: .int8, unit: "°C", isAutomatic: true,
     homeAssistant: [
-      HomeAssistantEntity(
-        .sensor(.measurement), name: "Temperature", deviceClass: "temperature")
+      HomeAssistantEntity(.sensor(.measurement), name: "Temperature", deviceClass: "temperature")
     ])
 
   /// The time between two samples of the temperature, in ms: uint16, little-endian, 1000 after a reset.
@@ -15,13 +14,21 @@ extension Property {
   /// The firmware keeps any value, in RAM: it neither clamps nor rounds, and at 0 it samples in every idle pass. A
   /// period of a few ms causes hundreds of notifications per second, which leave no radio time for other peripherals;
   /// hence the range. Writes of fewer than two bytes are ignored.
-  public static let microbitPeriod = Property(
-    name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF, isAutomatic: true,
-    homeAssistant: [
-      HomeAssistantEntity(
-        .number(.box), name: "Measuring interval", deviceClass: "duration", category: .config)
-    ])
+  public static let microbitPeriod = time(
+    "period", name: "Measuring interval", .microbitTemperatureService, 0x1B25, 20...0xFFFF, isAutomatic: true)
+
+  /// A time in ms that can be set: uint16, little-endian.
+  private static func time(
+    _ property: String, name: String, _ service: BluetoothUUID, _ characteristic: UInt16,
+    _ range: ClosedRange<Double>, settle: Duration? = nil, isAutomatic: Bool = false
+  ) -> Property {
+    Property(
+      name: property, service: service, characteristic: .microbit(characteristic), access: [.read, .write],
+      settle: settle, codec: .uint16, unit: "ms", range: range, isAutomatic: isAutomatic,
+      homeAssistant: [
+        HomeAssistantEntity(.number(.box), name: name, deviceClass: "duration", category: .config)
+      ])
+  }
 
   /// Button A: see ``microbitButton(_:name:_:)``.
   public static let microbitButtonA = microbitButton("button_a", name: "Button A", 0xDA90)
@@ -35,35 +42,31 @@ extension Property {
     Property(
       name: property, service: .microbitButtonService, characteristic: .microbit(characteristic),
       kind: .event, access: .notify,
-      codec: Codec(
-        builtIn: .scalar(
-          Codec.Scalar(.uint8, values: [0: "press_end", 1: "press_start", 2: "long_press_start"]))),
-      isAutomatic: true,
+      codec: words([0: "press_end", 1: "press_start", 2: "long_press_start"]), isAutomatic: true,
       homeAssistant: [HomeAssistantEntity(.event, name: name, deviceClass: "button")])
   }
+
+  private static func words(_ words: [Int: String]) -> Codec {
+    Codec(builtIn: .scalar(Codec.Scalar(.uint8, values: words)))
+  }
+
+  private static let axes = Codec(builtIn: .record(["x", "y", "z"].map { Codec.Field($0, .int16) }))
 
   /// The acceleration along three axes in thousandths of g: three int16, little-endian.
   ///
   /// The micro:bit notifies every sample: 50 times a second, unless ``microbitAccelerometerPeriod`` was set.
   public static let microbitAccelerometer = Property(
     name: "accelerometer", service: .microbitAccelerometerService, characteristic: .microbit(0xCA4B),
-    access: [.read, .notify],
-    codec: Codec(
-      builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
-    unit: "mg", report: Report(minInterval: .seconds(1), change: 20), isAutomatic: true,
+    access: [.read, .notify], codec: axes, unit: "mg",
+    report: Report(minInterval: .seconds(1), change: 20), isAutomatic: true,
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Acceleration", isEnabled: false)])
 
   /// The time between two samples of the acceleration, in ms: uint16, little-endian, 20 after a reset.
   ///
   /// The firmware uses the next longer period that its sensor supports, or the longest: on a V2 one of 2, 5, 10, 20,
   /// 40, 100 and 1000. At 0 a V2 samples every 617 µs, and at 1 a V1.3 crashes (lancaster-university/microbit-dal#300).
-  public static let microbitAccelerometerPeriod = Property(
-    name: "accelerometer_period", service: .microbitAccelerometerService, characteristic: .microbit(0xFB24),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 2...0xFFFF,
-    homeAssistant: [
-      HomeAssistantEntity(
-        .number(.box), name: "Accelerometer period", deviceClass: "duration", category: .config)
-    ])
+  public static let microbitAccelerometerPeriod = time(
+    "accelerometer_period", name: "Accelerometer period", .microbitAccelerometerService, 0xFB24, 2...0xFFFF)
 
   /// A text that scrolls over the LEDs: UTF-8, at most 20 bytes; the font has ASCII 32 to 126. A new text interrupts
   /// the previous one; the end of scrolling is not reported.
@@ -91,13 +94,8 @@ extension Property {
 
   /// The time for each column of a scrolling text, in ms: uint16, little-endian, 120 after a reset. The firmware
   /// accepts 0, and then does not scroll.
-  public static let microbitScrollDelay = Property(
-    name: "scroll_delay", service: .microbitLEDService, characteristic: .microbit(0x0D2D),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 1...0xFFFF,
-    homeAssistant: [
-      HomeAssistantEntity(
-        .number(.box), name: "Scroll delay", deviceClass: "duration", category: .config)
-    ])
+  public static let microbitScrollDelay = time(
+    "scroll_delay", name: "Scroll delay", .microbitLEDService, 0x0D2D, 1...0xFFFF)
 
   // MARK: Magnetometer
 
@@ -105,10 +103,7 @@ extension Property {
   /// beyond ±32.7 µT, less than the Earth's field (lancaster-university/microbit-dal#472): use ``microbitBearing``.
   public static let microbitMagnetometer = Property(
     name: "magnetometer", service: .microbitMagnetometerService, characteristic: .microbit(0xFB11),
-    access: [.read, .notify],
-    codec: Codec(
-      builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
-    report: Report(minInterval: .seconds(1)),
+    access: [.read, .notify], codec: axes, report: Report(minInterval: .seconds(1)),
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field", isEnabled: false)])
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
@@ -123,23 +118,16 @@ extension Property {
   /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
   /// Until the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
   /// `MicroBitMagnetometerService.cpp`): on a V1 for up to the previous period.
-  public static let microbitMagnetometerPeriod = Property(
-    name: "magnetometer_period", service: .microbitMagnetometerService, characteristic: .microbit(0x386C),
-    access: [.read, .write], settle: .seconds(2), codec: .uint16, unit: "ms", range: 2...0xFFFF,
-    homeAssistant: [
-      HomeAssistantEntity(
-        .number(.box), name: "Magnetometer period", deviceClass: "duration", category: .config)
-    ])
+  public static let microbitMagnetometerPeriod = time(
+    "magnetometer_period", name: "Magnetometer period", .microbitMagnetometerService, 0x386C, 2...0xFFFF,
+    settle: .seconds(2))
 
   /// Starts a calibration, and notifies its result. A person has to tilt the micro:bit meanwhile, and its program is
   /// blocked. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
   public static let microbitCalibration = Property(
     name: "calibration", service: .microbitMagnetometerService, characteristic: .microbit(0xB358),
-    kind: .event,
-    access: [.notify, .write], writeMode: .request,
-    codec: Codec(
-      builtIn: .scalar(
-        Codec.Scalar(.uint8, values: [0: "unknown", 1: "start", 2: "done", 3: "failed"]))),
+    kind: .event, access: [.notify, .write], writeMode: .request,
+    codec: words([0: "unknown", 1: "start", 2: "done", 3: "failed"]),
     homeAssistant: [HomeAssistantEntity(.event, name: "Calibration", category: .diagnostic)])
 
   // MARK: Pins
@@ -148,17 +136,14 @@ extension Property {
   /// and a V1 reads beyond its array.
   private static let pins = Dictionary(
     uniqueKeysWithValues: (0...18).map { ($0, "P\($0 < 17 ? $0 : $0 + 2)") })
+  private static let pin = Codec.Field("pin", Codec.Scalar(.uint8, values: pins))
 
   /// The values of input pins, notified when they change, and the values to write to output pins: at most ten pairs of
   /// a pin and a byte. Digital pins have 0 and 1, analogue pins 0 to 255. A value for an input pin is ignored.
   public static let microbitPins = Property(
     name: "pins", service: .microbitPinService, characteristic: .microbit(0x8D00), kind: .event,
     access: [.notify, .write], writeMode: .request,
-    codec: Codec(
-      builtIn: .list(
-        of: .record([
-          Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint8),
-        ]))), maxLength: 20,
+    codec: Codec(builtIn: .list(of: .record([pin, Codec.Field("value", .uint8)]))), maxLength: 20,
     homeAssistant: ["P0", "P1", "P2"].map { pin in
       func set(_ value: Int) -> Value { .list([.record([.text(pin), .integer(value)])]) }
       return HomeAssistantEntity(
@@ -180,14 +165,10 @@ extension Property {
   /// other length.
   public static let microbitPWM = Property(
     name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
-    access: .write,
-    writeMode: .request,
+    access: .write, writeMode: .request,
     codec: Codec(
-      builtIn: .list(
-        of: .record([
-          Codec.Field("pin", Codec.Scalar(.uint8, values: pins)), Codec.Field("value", .uint16),
-          Codec.Field("period", .uint32),
-        ]))), maxLength: 14)
+      builtIn: .list(of: .record([pin, Codec.Field("value", .uint16), Codec.Field("period", .uint32)]))),
+    maxLength: 14)
 
   // MARK: UART
 
@@ -234,6 +215,5 @@ extension Property {
   /// that has ended.
   public static let microbitEventRequirement = Property(
     name: "event_requirement", service: .microbitEventService, characteristic: .microbit(0xB84C),
-    access: .read,
-    codec: Codec(builtIn: .list(of: event)))
+    access: .read, codec: Codec(builtIn: .list(of: event)))
 }

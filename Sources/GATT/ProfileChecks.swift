@@ -30,7 +30,10 @@ extension Property {
         "only what is read back (\"confirm\") can settle, in more than 0 s")
     }
     try checkCommands()
-    try checkReading()
+    if let poll {
+      guard isReadable else { throw .needs(access: "read", key: "poll") }
+      try require(poll > .zero, ["poll"], "poll must be longer than 0")
+    }
     if let report {
       guard isReadable || isNotifying else { throw .needs(access: "notify", key: "report") }
       try require(
@@ -99,13 +102,6 @@ extension Property {
         "only text, bytes and lists have a length")
     }
   }
-
-  private func checkReading() throws(ProfileError) {
-    if let poll {
-      guard isReadable else { throw .needs(access: "read", key: "poll") }
-      try require(poll > .zero, ["poll"], "poll must be longer than 0")
-    }
-  }
 }
 
 extension Profile {
@@ -141,15 +137,17 @@ extension Profile {
     }
   }
 
-  static func values(
-    _ received: String?, _ sent: String?, in properties: [Property]
-  ) throws(ProfileError) -> Values? {
+  /// The index of the property that `key` of `section` names.
+  private func find(_ name: String, _ section: JSONStep, _ key: JSONStep) throws(ProfileError) -> Int {
+    guard let index = index(ofPropertyNamed: name) else { throw .unknownProperty([section, key], name) }
+    return index
+  }
+
+  func values(_ received: String?, _ sent: String?) throws(ProfileError) -> Values? {
     func find(
       _ name: String, _ key: JSONStep, _ isSuitable: (Property) -> Bool
     ) throws(ProfileError) -> Int {
-      guard let index = properties.firstIndex(where: { $0.name == name }) else {
-        throw .unknownProperty(["values", key], name)
-      }
+      let index = try self.find(name, "values", key)
       let property = properties[index]
       let isLine = property.frame != nil || property.source?.data == .radio
       try require(
@@ -166,25 +164,17 @@ extension Profile {
     return Values(received: index, sent: try find(sent, "set", \.isWritable))
   }
 
-  static func alive(
-    _ name: String?, _ period: String?, in properties: [Property]
-  ) throws(ProfileError) -> Alive? {
-    func find(_ name: String, _ key: JSONStep) throws(ProfileError) -> Int {
-      guard let index = properties.firstIndex(where: { $0.name == name }) else {
-        throw .unknownProperty(["alive", key], name)
-      }
-      return index
-    }
+  func alive(_ name: String?, _ period: String?) throws(ProfileError) -> Alive? {
     guard let name else {
       if let period { throw .unknownProperty(["alive", "period"], period) }
       return nil
     }
-    let index = try find(name, "property")
+    let index = try find(name, "alive", "property")
     try require(
       properties[index].isNotifying || properties[index].poll != nil, ["alive", "property"],
       "\(name) does not come by itself: its access needs \"notify\", or it \"poll\"")
     guard let period else { return Alive(property: index, period: nil) }
-    let periodIndex = try find(period, "period")
+    let periodIndex = try find(period, "alive", "period")
     let property = properties[periodIndex]
     try require(
       property.kind == .state && property.isReadable && property.codec.range != nil, ["alive", "period"],

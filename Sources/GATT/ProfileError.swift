@@ -57,11 +57,4 @@ extension ProfileError {
     }
     return Self([.key(key)], "\(number) does not fit into \(bits.map { "\($0) bits" } ?? type.rawValue)")
   }
-  /// The rows or columns of a picture are missing or too many, or they are given for another type.
-  static func picture(key: String, isPicture: Bool) -> Self {
-    Self(
-      [.key(key)],
-      isPicture
-        ? "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)" : "only bits have \(key)")
-  }
 }

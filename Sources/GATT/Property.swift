@@ -62,14 +62,14 @@ public final class Property: Sendable {
     }
 
     /// The data that holds the value.
-    public let data: Data
+    public var data: Data
     /// The data has the value only if it begins with these bytes, which are not part of it.
-    public let prefix: [UInt8]
+    public var prefix: [UInt8]
     /// How many bytes the data must have to have the value; nil: any number.
-    public let length: Int?
+    public var length: Int?
     /// Where the value begins, counted from the begin of the data; then it may end before the data does. Nil: it is what
     /// follows the prefix.
-    public let position: Int?
+    public var position: Int?
 
     /// Values without more are all of the data.
     public init(_ data: Data, prefix: [UInt8] = [], length: Int? = nil, position: Int? = nil) {

@@ -1,10 +1,3 @@
-extension Property.Source {
-  /// Presses of a button: the program sends `a:1`.
-  fileprivate static func button(_ name: String) -> Property.Source {
-    Property.Source(.radio, prefix: Array(name.utf8))
-  }
-}
-
 extension Property {
   /// What is sent to the program of a micro:bit by radio: values, each once, and acknowledged by nothing but their echo.
   public static let radioSetter = Property(
@@ -24,9 +17,10 @@ extension Profile {
         button(.microbitButtonA, "a"), button(.microbitButtonB, "b"),
       ]))
 
+  /// Presses of a button: the program sends `a:1`.
   private static func button(_ button: Property, _ name: String) -> Property {
     Property(
-      name: button.name, source: .button(name), kind: .event, codec: button.codec, isAutomatic: true,
-      homeAssistant: button.homeAssistant)
+      name: button.name, source: Property.Source(.radio, prefix: Array(name.utf8)), kind: .event,
+      codec: button.codec, isAutomatic: true, homeAssistant: button.homeAssistant)
   }
 }

@@ -108,12 +108,12 @@ struct ScalarCodec: Sendable {
   }
 
   private static func checkPicture(_ scalar: Codec.Scalar) throws(ProfileError) {
-    let isPicture = scalar.type == .bits
-    guard isPicture ? (1...Codec.longestValue).contains(scalar.rows) : scalar.rows == 0 else {
-      throw .picture(key: "rows", isPicture: isPicture)
-    }
-    guard isPicture ? (1...8).contains(scalar.columns) : scalar.columns == 0 else {
-      throw .picture(key: "columns", isPicture: isPicture)
+    for (key, count, most) in [("rows", scalar.rows, Codec.longestValue), ("columns", scalar.columns, 8)] {
+      if scalar.type == .bits {
+        try require((1...most).contains(count), [.key(key)], "bits need \(key): 1 to \(most)")
+      } else {
+        try require(count == 0, [.key(key)], "only bits have \(key)")
+      }
     }
   }
 
@@ -360,9 +360,7 @@ struct ScalarCodec: Sendable {
     return scaling?.raw(number) ?? number
   }
 
-  private func unknown(_ word: String) -> CodecError {
-    .word(word, known: words.inOrder)
-  }
+  private func unknown(_ word: String) -> CodecError { .word(word, known: words.inOrder) }
 
   private func outOfRange(_ value: Value) -> CodecError {
     .range(value: value.doubleValue ?? 0, allowed: range ?? 0...0)

@@ -9,65 +9,59 @@ import Peripherals
 struct GATTApplication: Sendable {
   static let path = "/microbit_peripheral"
 
-  private struct Characteristic: Sendable {
+  private struct Object: Sendable {
     let path: String
-    let service: String
-    let content: GATTDatabase.Characteristic
+    let interface: String
+    let properties: [(String, DBusValue)]
+    /// Nil: the object is a service.
+    var characteristic: GATTDatabase.Characteristic?
   }
 
-  /// Path and UUID of each service.
-  private var services: [(path: String, uuid: String)] = []
-  /// In the order of their handles.
-  private var characteristics: [Characteristic] = []
+  /// First the services, then the characteristics in the order of their handles.
+  private var objects: [Object] = []
 
   /// Services that bluetoothd adds by itself, and refuses from others.
   private static let reserved = [0x1800, 0x1801].map { BluetoothUUID(short: $0) }
 
   init(_ database: GATTDatabase) {
+    var characteristics: [Object] = []
     for service in database.services where !Self.reserved.contains(service.uuid) {
       let path = "\(Self.path)/service\(Hexadecimal.text(service.handle, bytes: 2))"
-      services.append((path, service.uuid.description))
-      characteristics += service.characteristics.map { content in
-        Characteristic(
-          path: "\(path)/char\(Hexadecimal.text(content.handle, bytes: 2))", service: path, content: content)
+      objects.append(
+        Object(
+          path: path, interface: BlueZName.gattService,
+          properties: [("UUID", .string(service.uuid.description)), ("Primary", .boolean(true))]))
+      characteristics += service.characteristics.map { characteristic in
+        Object(
+          path: "\(path)/char\(Hexadecimal.text(characteristic.handle, bytes: 2))",
+          interface: BlueZName.characteristic,
+          properties: [
+            ("UUID", .string(characteristic.uuid.description)),
+            ("Service", .objectPath(path)),
+            ("Flags", .strings(characteristic.flagNames)),
+          ],
+          characteristic: characteristic)
       }
     }
+    objects += characteristics
   }
 
   /// The characteristic at a path.
   func characteristic(at path: String) -> GATTDatabase.Characteristic? {
-    characteristics.first { $0.path == path }?.content
+    objects.first { $0.path == path }?.characteristic
   }
 
   /// The path of a characteristic; nil for those of bluetoothd's own services.
-  func path(of handle: UInt16) -> String? { characteristics.first { $0.content.handle == handle }?.path }
-
-  // MARK: Properties
+  func path(of handle: UInt16) -> String? { objects.first { $0.characteristic?.handle == handle }?.path }
 
   /// The reply to GetManagedObjects.
   var managedObjects: DBusValue {
-    .objects(
-      (services.map(\.path) + characteristics.map(\.path)).map { path in
-        (path, .interfaces(interfaces(of: path).map { ($0.name, .properties($0.properties)) }))
-      })
+    .objects(objects.map { ($0.path, .interfaces([($0.interface, .properties($0.properties))])) })
   }
 
-  /// The interfaces of an object with their properties; none for an unknown path.
-  func interfaces(of path: String) -> [(name: String, properties: [(String, DBusValue)])] {
-    if let service = services.first(where: { $0.path == path }) {
-      return [(BlueZName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
-    }
-    guard let characteristic = characteristics.first(where: { $0.path == path }) else { return [] }
-    return [
-      (
-        BlueZName.characteristic,
-        [
-          ("UUID", .string(characteristic.content.uuid.description)),
-          ("Service", .objectPath(characteristic.service)),
-          ("Flags", .strings(characteristic.content.flagNames)),
-        ]
-      )
-    ]
+  /// The properties of an interface of an object; none for unknown ones.
+  func properties(_ path: String, _ interface: String?) -> [(String, DBusValue)] {
+    objects.first { $0.path == path && $0.interface == interface }?.properties ?? []
   }
 }
 

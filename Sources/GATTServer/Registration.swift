@@ -2,6 +2,26 @@ import DBus
 import EventLoop
 import Peripherals
 
+/// What is registered with bluetoothd, each with a manager of the adapter.
+private enum RegisteredObject: String {
+  case application = "Application"
+  case advertisement = "Advertisement"
+
+  var path: String {
+    switch self {
+    case .application: GATTApplication.path
+    case .advertisement: Advertisement.path
+    }
+  }
+
+  var manager: String {
+    switch self {
+    case .application: BlueZName.gattManager
+    case .advertisement: BlueZName.advertisingManager
+    }
+  }
+}
+
 /// The registration of a peripheral's application and advertisement with bluetoothd, on one adapter.
 @LoopActor final class Registration {
   /// BlueZ's name of the adapter.
@@ -33,28 +53,23 @@ import Peripherals
     if properties["Powered"]?.bool != true { try await power(on: bus) }
     try await rename(from: properties, on: bus)
     do {
-      try await register(
-        "RegisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
+      try await register(.application, on: bus)
     } catch let error as DBusError where error.name == BlueZName.Failure.alreadyExists {
       // The application is still registered from before the adapter was powered off.
     }
     do {
-      try await register(
-        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
+      try await register(.advertisement, on: bus)
     } catch let error as DBusError where error.name == BlueZName.Failure.alreadyExists {
       // The advertisement may have ended when the adapter was powered off.
-      try await unregister(
-        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
-      try await register(
-        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
+      try await unregister(.advertisement, on: bus)
+      try await register(.advertisement, on: bus)
     }
     return properties["Address"]?.text ?? ""
   }
 
   private func set(_ name: String, _ value: DBusValue, on bus: DBusConnection) async throws(DBusError) {
     _ = try await bus.call(
-      .set(name, to: value, on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName),
-      timeout: Self.answer)
+      .set(name, to: value, on: BlueZName.adapter, of: adapterPath), timeout: Self.answer)
   }
 
   /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
@@ -82,12 +97,10 @@ import Peripherals
     }
   }
 
-  private func adapterProperties(on bus: DBusConnection) async throws
-    -> [String: DBusValue]
-  {
+  private func adapterProperties(on bus: DBusConnection) async throws -> [String: DBusValue] {
     let reply: [DBusValue]
     do throws(DBusError) {
-      reply = try await bus.call(.managedObjects(of: BlueZName.busName), timeout: Self.answer)
+      reply = try await bus.call(.managedObjects, timeout: Self.answer)
     } catch {
       guard let name = error.name else { throw error }
       let isAbsent = name == DBusName.Failure.serviceUnknown || name == DBusName.Failure.nameHasNoOwner
@@ -102,49 +115,44 @@ import Peripherals
         "there is no adapter \(adapter) "
           + (names.isEmpty ? "(plug one in)" : "(there is \(names.joined(separator: ", ")): use --adapter)"))
     }
-    for manager in [BlueZName.gattManager, BlueZName.advertisingManager]
-    where interfaces[manager] == nil {
+    for manager in [BlueZName.gattManager, BlueZName.advertisingManager] where interfaces[manager] == nil {
       throw PeripheralError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
     }
     return interfaces[BlueZName.adapter]?.map ?? [:]
   }
 
   /// bluetoothd calls the exported objects before it answers; the server replies meanwhile.
-  private func register(
-    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection
-  ) async throws {
+  private func register(_ object: RegisteredObject, on bus: DBusConnection) async throws {
     do throws(DBusError) {
-      try await call(
-        method, manager, [.objectPath(path), .properties([:])], timeout: Self.registration, on: bus)
+      try await call("Register", object, [.properties([:])], timeout: Self.registration, on: bus)
     } catch {
       guard error.name != BlueZName.Failure.alreadyExists, error != .disconnected else { throw error }
       let hint =
-        method == "RegisterAdvertisement"
+        object == .advertisement
         ? " (Linux 6.12.93 and 6.18.34 refuse every advertisement; if uname -r shows one of them: "
           + "sudo apt full-upgrade, then restart the computer)" : ""
-      throw PeripheralError("\(method) failed on \(adapter): \(error)\(hint)")
+      throw PeripheralError("Register\(object.rawValue) failed on \(adapter): \(error)\(hint)")
     }
   }
 
-  private func unregister(
-    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection
-  ) async throws {
+  private func unregister(_ object: RegisteredObject, on bus: DBusConnection) async throws {
     do throws(DBusError) {
-      try await call(method, manager, [.objectPath(path)], timeout: Self.answer, on: bus)
+      try await call("Unregister", object, [], timeout: Self.answer, on: bus)
     } catch {
       // An error from bluetoothd means that it was no longer registered.
       if error.name == nil { throw error }
     }
   }
 
-  /// Calls a method of one of the adapter's managers.
+  /// Calls the object's manager: `RegisterApplication`, `UnregisterAdvertisement` …
   private func call(
-    _ method: String, _ manager: String, _ arguments: [DBusValue], timeout: Duration,
+    _ verb: String, _ object: RegisteredObject, _ options: [DBusValue], timeout: Duration,
     on bus: DBusConnection
   ) async throws(DBusError) {
-    _ = try await bus.call(
-      DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, arguments), timeout: timeout
-    )
+    let call = DBusCall(
+      "\(verb)\(object.rawValue)", on: object.manager, of: adapterPath, at: BlueZName.busName,
+      [.objectPath(object.path)] + options)
+    _ = try await bus.call(call, timeout: timeout)
   }
 
   /// The adapter has been powered on or off, or is gone.
@@ -158,10 +166,8 @@ import Peripherals
   /// Withdraws the application and the advertisement, if they are registered, and restores the adapter's alias.
   func withdraw(isRegistered: Bool, on bus: DBusConnection) async {
     if isRegistered {
-      try? await unregister(
-        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
-      try? await unregister(
-        "UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
+      try? await unregister(.advertisement, on: bus)
+      try? await unregister(.application, on: bus)
     }
     guard let originalAlias else { return }
     do throws(DBusError) {

@@ -76,7 +76,7 @@ struct ServedObjects: Sendable {
     if path == Advertisement.path {
       return interface == BlueZName.advertisement ? advertisement.properties : []
     }
-    return application.interfaces(of: path).first { $0.name == interface }?.properties ?? []
+    return application.properties(path, interface)
   }
 
   private mutating func answer(

@@ -27,21 +27,13 @@ struct CheckReport: CustomStringConvertible {
     var indent: String { title == nil ? "" : "  " }
   }
 
-  private let blocks: [Block]
-
-  /// - Parameters:
-  ///   - document: the JSON that the configuration was read from: what is not in it has its default.
-  ///   - records: what the state database has of devices.
-  ///   - gateway: this gateway.
-  init(
-    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord], gateway: GatewayID
-  ) {
-    blocks =
-      [Block(title: nil, rows: Self.rows(configuration, document, gateway))]
-      + Self.devices(configuration, records, gateway)
-  }
+  /// The gateway, with what its state database has of devices.
+  let stored: StoredGateway
+  /// The JSON that the configuration was read from: what is not in it has its default.
+  let document: JSONValue
 
   var description: String {
+    let blocks = [Block(title: nil, rows: configurationRows)] + deviceBlocks
     let rows = blocks.flatMap { block in block.rows.map { (block.indent + $0.key, $0.value) } }
     // A very long value does not widen the column.
     let keyWidth = rows.map(\.0.count).max() ?? 0
@@ -58,11 +50,9 @@ struct CheckReport: CustomStringConvertible {
   // MARK: The configuration
 
   /// Every key but `devices`, whose entries follow as devices, and `profiles`.
-  private static func rows(
-    _ configuration: Configuration, _ document: JSONValue, _ gateway: GatewayID
-  ) -> [Row] {
-    var named = configuration
-    named.gateway.id = gateway
+  private var configurationRows: [Row] {
+    var named = stored.configuration
+    named.gateway.id = stored.id
     return Configuration.keys.flatMap { key -> [Row] in
       let (value, given) = (key.write(named), document[key.name])
       guard case .object(let members) = key.shape else {
@@ -76,7 +66,7 @@ struct CheckReport: CustomStringConvertible {
     }
   }
 
-  private static func rows(
+  private func rows(
     _ member: ConfigurationShape.Member, _ path: String, _ value: JSONValue?, _ given: JSONValue?
   ) -> [Row] {
     if case .object(let members) = member.shape, case .object(let object) = value, !object.members.isEmpty {
@@ -88,27 +78,16 @@ struct CheckReport: CustomStringConvertible {
   // MARK: Devices
 
   /// The entries of the configuration in their order, then the other devices of the state database, by address.
-  private static func devices(
-    _ configuration: Configuration, _ records: [DeviceRecord], _ gateway: GatewayID
-  ) -> [Block] {
-    var others = Dictionary(records.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
-    func block(_ address: BluetoothAddress, _ record: DeviceRecord?) -> Block {
-      device(address, record, configuration, gateway)
+  private var deviceBlocks: [Block] {
+    let entries = stored.configuration.devices.map { entry in
+      entry.match.identifier.map(device) ?? Block(title: title(entry), rows: rows(entry))
     }
-    let entries = configuration.devices.map { entry in
-      if let address = entry.match.identifier {
-        block(address, others.removeValue(forKey: address))
-      } else {
-        Block(title: title(entry, configuration), rows: rows(entry, configuration))
-      }
-    }
-    return entries
-      + others.values.sorted { $0.address.value < $1.address.value }.map { block($0.address, $0) }
+    return entries + stored.withoutEntry.map(device)
   }
 
-  private static func title(_ entry: Configuration.Device, _ configuration: Configuration) -> String {
+  private func title(_ entry: Configuration.Device) -> String {
     let match = entry.match
-    let isMicrobit = configuration.profile(of: entry.options).name == Profile.microbit.name
+    let isMicrobit = stored.configuration.profile(of: entry.options).name == Profile.microbit.name
     let conditions = [
       match.radio.map { "called \($0), heard by radio" },
       match.name.map { "whose name is \"\(Excerpt.harmless($0))\"" },
@@ -121,9 +100,8 @@ struct CheckReport: CustomStringConvertible {
     return "every \(isMicrobit ? "micro:bit" : "device") \(conditions.joined(separator: " and "))"
   }
 
-  private static func device(
-    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
-  ) -> Block {
+  private func device(_ address: BluetoothAddress) -> Block {
+    let record = stored.records[address]
     let name = record?.name.map { " \(Excerpt($0))" } ?? ""
     let matched = record?.matchedName.map { "an entry has matched it as \(Excerpt($0)), and keeps it" }
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
@@ -131,7 +109,7 @@ struct CheckReport: CustomStringConvertible {
         .compactMap { $0 }.map { ": \($0)" }.joined()
       return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, record) } ?? [])
     }
-    switch configuration.assignment(address, Advertisement(), record: record, in: gateway) {
+    switch stored.assignment(address, Advertisement()) {
     case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
     case .elsewhere(let other, let device): return block(device, "served by the gateway \(other)")
     case .unmatched where record?.wasNeverOnline == true:
@@ -142,7 +120,7 @@ struct CheckReport: CustomStringConvertible {
   }
 
   /// A row for each option, and instead of the option `desired` one for each property that can be set.
-  private static func rows(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
+  private func rows(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
     DeviceOptionTable.all.flatMap { option -> [Row] in
       if option.setsValues { return option.name == "desired" ? desired(device, record) : [] }
       let value: String? =
@@ -157,13 +135,13 @@ struct CheckReport: CustomStringConvertible {
   }
 
   /// The names in short, where the peripheral decides.
-  private static func properties(_ profile: Profile) -> [String] {
+  private func properties(_ profile: Profile) -> [String] {
     guard profile.isAutomatic else { return profile.properties.map(\.name) }
     return [DeviceOptions.automatic] + profile.properties.filter { !$0.isAutomatic }.map(\.name)
   }
 
   /// The desired value of each state that can be set.
-  private static func desired(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
+  private func desired(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
     device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
       let desired = device.desired(property, record)
       let value = desired.shown.map { value in
@@ -175,9 +153,9 @@ struct CheckReport: CustomStringConvertible {
   }
 
   /// The settings of an entry for unknown devices.
-  private static func rows(_ entry: Configuration.Device, _ configuration: Configuration) -> [Row] {
+  private func rows(_ entry: Configuration.Device) -> [Row] {
     // Any address: only the default id depends on it.
-    let device = DeviceSettings(BluetoothAddress(truncating: 0), entry, nil, in: configuration)
+    let device = DeviceSettings(BluetoothAddress(truncating: 0), entry, nil, in: stored.configuration)
     let rows = rows(device, nil)
     return entry.id == nil ? [Row("id", "its address", .default)] + rows.dropFirst() : rows
   }

@@ -91,7 +91,7 @@ import Store
       }
       if new.version == inForce?.version {
         throw ConfigurationErrors(
-          ConfigurationError(problem: "this version has another content", hint: "give each content its own"))
+          ConfigurationPath.root.error("this version has another content", hint: "give each content its own"))
       }
       misfit = message
       _ = try new.merged(into: file)

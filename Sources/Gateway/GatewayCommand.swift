@@ -115,11 +115,9 @@ enum GatewayCommand {
     let id = StateFolder.gatewayID(of: file.configuration)
     if let finding = StateFolder.unknownID(of: file.configuration) { printError(finding.line) }
     let state = state(of: id)
-    let report = CheckReport(
-      withFleet(file, state), document: file.document,
-      records: DeviceRecord.records(state?["devices"] ?? [:]),
-      gateway: id)
-    printOutput("\n\(report)")
+    let stored = StoredGateway(
+      configuration: withFleet(file, state), id: id, records: DeviceRecord.records(state?["devices"] ?? [:]))
+    printOutput("\n\(CheckReport(stored: stored, document: file.document))")
     let http = file.configuration.http
     if let open = ConfigurationCheck.setUpIsOpen(file) { printOutput("\n\(open.line)") }
     if http.isEnabled {

@@ -9,15 +9,13 @@ enum RuntimeFolder {
     if let first = environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first, first.hasPrefix("/") {
       return String(first)
     }
-    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"), !isOthers(runtime) {
+    // `su` leaves root the folder of the user who has called it, whose gateway could be anything.
+    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"),
+      FileProblem.status(runtime).map({ $0.st_uid == geteuid() }) ?? true
+    {
       return "\(runtime)/microbit-gateway"
     }
     return StateFolder.path(environment)
-  }
-
-  /// `su` leaves root the folder of the user who has called it, whose gateway could be anything.
-  private static func isOthers(_ folder: String) -> Bool {
-    FileProblem.status(folder).map { $0.st_uid != geteuid() } ?? false
   }
 
   /// The folder of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
@@ -33,25 +31,25 @@ enum RuntimeFolder {
 
   private static let suffix = ".sock"
 
-  /// The sockets of this user's gateways and of the service that exist, whether or not a gateway listens.
-  static func sockets(
-    _ environment: [String: String], service: String = service
-  ) -> [(gateway: String, path: String)] {
-    folders(environment, service).flatMap(gateways)
-  }
-
   /// A folder that may have the socket of a gateway, and is closed to this user; nil: there is none.
   static func closed(_ environment: [String: String]) -> String? {
     folders(environment, service).first { access($0, R_OK | X_OK) != 0 && errno == EACCES }
   }
 
+  /// Where this user's gateways and the service have their sockets.
   private static func folders(_ environment: [String: String], _ service: String) -> [String] {
     var folders = [path(environment)].compactMap { $0 }
     if environment["RUNTIME_DIRECTORY"] == nil, !folders.contains(service) { folders.append(service) }
     return folders
   }
 
-  /// The gateways that have a socket in a folder.
+  /// The sockets of this user's gateways and of the service, whether or not one listens.
+  static func sockets(_ environment: [String: String], _ service: String) -> [(gateway: String, path: String)]
+  {
+    folders(environment, service).flatMap(gateways)
+  }
+
+  /// The gateways that have a socket in a folder, whether or not they listen.
   static func gateways(in folder: String) -> [(gateway: String, path: String)] {
     (FolderNames.all(in: folder) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
       .map { (String($0.dropLast(suffix.count)), "\(folder)/\($0)") }

@@ -13,10 +13,10 @@ enum StateFolder {
       return String(first).absolutePath
     }
     // The specification says to ignore a relative path.
-    if let state = environment["XDG_STATE_HOME"], isAbsolute(state) {
+    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
       return below(state, "microbit-gateway")
     }
-    if let home = environment["HOME"], isAbsolute(home) {
+    if let home = environment["HOME"], home.hasPrefix("/") {
       return below(home, ".local/state/microbit-gateway")
     }
     return nil
@@ -117,14 +117,9 @@ enum StateFolder {
 
   /// The variables of this process that determine this folder and ``RuntimeFolder``.
   static var environment: [String: String] {
-    var environment: [String: String] = [:]
-    for name in ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"] {
-      if let value = getenv(name) { environment[name] = String(cString: value) }
-    }
-    return environment
+    ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"]
+      .reduce(into: [:]) { $0[$1] = getenv($1).map { String(cString: $0) } }
   }
-
-  private static func isAbsolute(_ path: some StringProtocol) -> Bool { path.utf8.first == UInt8(ascii: "/") }
 
   private static func below(_ folder: String, _ name: String) -> String {
     folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"

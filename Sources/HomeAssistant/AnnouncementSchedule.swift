@@ -109,9 +109,8 @@ struct AnnouncementQueue {
   }
 
   private func announceFollowUps() {
-    let due = followUps
+    for announcement in followUps { append(announcement) }
     followUps = []
-    for announcement in due { append(announcement) }
   }
 
   /// Home Assistant restarts or the connection has ended: what follows, and what is to be removed, comes with the next announcement of

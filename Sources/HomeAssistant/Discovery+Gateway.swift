@@ -1,8 +1,6 @@
 import Bridge
-import Devices
 import EventLoop
 import JSON
-import MQTT
 
 extension Discovery {
   /// The document of this gateway, to be published before those of the devices, which refer to it.

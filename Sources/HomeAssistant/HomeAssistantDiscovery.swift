@@ -42,7 +42,6 @@ import Store
 
   package func start() { subscribe() }
 
-  /// Another configuration holds from now on.
   package func configure(_ new: Configuration) {
     let before = discovery
     configuration = new
@@ -110,13 +109,10 @@ import Store
   // MARK: Messages
 
   package func received(_ message: MQTTReceived) {
-    let topic = message.topic.string
-    if let prefix = prefix(ofStatus: message.topic) {
-      return statusChanged(message, prefix)
-    }
+    if let prefix = prefix(ofStatus: message.topic) { return statusChanged(message, prefix) }
     if !message.payload.isEmpty { return received(document: message) }
     // A user has deleted the device.
-    switch discovery?.subject(of: topic) {
+    switch discovery?.subject(of: message.topic.string) {
     case .gateway: gatewayDeleted()
     case .device(let address): deviceDeleted(address)
     case nil: break
@@ -148,8 +144,7 @@ import Store
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[.device(address)] = nil }
     cleared(.device(address))
-    let id = publisher.device.id
-    context.engine.setDeleted(id)
+    context.engine.setDeleted(publisher.device.id)
   }
 
   private func received(document: MQTTReceived) {

@@ -1,6 +1,8 @@
 extension UInt8 {
   /// Whether the byte is white space in JSON.
   var isWhiteSpace: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
+
+  var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 }
 
 extension [UInt8] {

@@ -153,10 +153,9 @@ package struct JSONParser {
   private mutating func escape(into text: inout [UInt8]) throws(JSONSyntaxError) {
     let start = position
     position += 2
-    switch position <= bytes.count ? bytes[position - 1] : 0 {
-    case UInt8(ascii: "\""): text.append(UInt8(ascii: "\""))
-    case UInt8(ascii: "\\"): text.append(UInt8(ascii: "\\"))
-    case UInt8(ascii: "/"): text.append(UInt8(ascii: "/"))
+    let letter = position <= bytes.count ? bytes[position - 1] : 0
+    switch letter {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(letter)
     case UInt8(ascii: "b"): text.append(0x08)
     case UInt8(ascii: "f"): text.append(0x0C)
     case UInt8(ascii: "n"): text.append(0x0A)
@@ -234,7 +233,7 @@ package struct JSONParser {
   /// Returns the number of digits.
   private mutating func skipDigits() -> Int {
     let start = position
-    while let byte = peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
+    while let byte = peek, byte.isDigit { position += 1 }
     return position - start
   }
 

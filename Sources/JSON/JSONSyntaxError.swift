@@ -25,10 +25,6 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     "True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null", "NULL": "null",
   ]
 
-  private static func isDigit(_ byte: UInt8?) -> Bool {
-    byte.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
-  }
-
   /// Hints for extensions of JSON that RFC 8259 does not allow.
   private static func hint(before: ArraySlice<UInt8>, rest: ArraySlice<UInt8>) -> String? {
     if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
@@ -41,7 +37,8 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     if before.last == UInt8(ascii: "0"), rest.first == UInt8(ascii: "x") {
       return "write a hexadecimal number in quotes"
     }
-    if isDigit(rest.first), before.last == UInt8(ascii: ","), isDigit(before.dropLast().last) {
+    let isBetweenDigits = before.dropLast().last?.isDigit == true && rest.first?.isDigit == true
+    if isBetweenDigits, before.last == UInt8(ascii: ",") {
       return "a number has a decimal point: 2.5"
     }
     let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")

@@ -78,9 +78,7 @@ package struct JSONObject: Sendable, Equatable {
   package let members: [Member]
 
   /// - Parameter members: with unique names, which is not checked.
-  package init(_ members: [Member]) {
-    self.members = members
-  }
+  package init(_ members: [Member]) { self.members = members }
 
   /// The names of the members, in their order.
   package var names: [String] { members.map(\.name) }
@@ -90,18 +88,12 @@ package struct JSONObject: Sendable, Equatable {
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
-  package init(stringLiteral text: String) {
-    self = .string(text)
-  }
+  package init(stringLiteral text: String) { self = .string(text) }
 
   /// Members with the value nil are omitted.
-  package init(dictionaryLiteral members: (String, JSONValue?)...) {
-    self = .object(of: members)
-  }
+  package init(dictionaryLiteral members: (String, JSONValue?)...) { self = .object(of: members) }
 
-  package init(arrayLiteral elements: JSONValue...) {
-    self = .array(elements)
-  }
+  package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
 }
 
 extension JSONValue {

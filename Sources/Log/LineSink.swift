@@ -45,13 +45,9 @@ struct LineSink {
       let lost = LogLine(
         level: .warning, component: "log", message: "lines dropped: the log was not read fast enough",
         fields: ["count": dropped])
-      guard put(lost) else {
-        dropped += 1
-        return
-      }
-      dropped = 0
+      if put(lost) { dropped = 0 }
     }
-    if !put(line) { dropped += 1 }
+    if dropped > 0 || !put(line) { dropped += 1 }
   }
 
   /// Writes the line, unless that could block.

@@ -18,19 +18,13 @@ struct LogLine {
   /// `level component: message key=value …` in UTF-8, without prefix and line end.
   /// - Parameter isColoured: for a terminal: the level is coloured.
   func text(isColoured: Bool = false) -> [UInt8] {
+    let name = isColoured ? "\(level.colour)\(level.name)\(LogLevel.noColour)" : level.name
     var bytes: [UInt8] = []
     bytes.reserveCapacity(256)
-    if isColoured { bytes += level.colour.utf8 }
-    bytes += level.name.utf8
-    if isColoured { bytes += LogLevel.noColour.utf8 }
-    bytes.append(UInt8(ascii: " "))
-    bytes += component.utf8
-    bytes += ": ".utf8
+    bytes += "\(name) \(component): ".utf8
     bytes.append(message, limit: LogLine.limit, as: .text)
     for (key, value) in fields {
-      bytes.append(UInt8(ascii: " "))
-      bytes += key.utf8
-      bytes.append(UInt8(ascii: "="))
+      bytes += " \(key)=".utf8
       bytes.append(value: value.description)
     }
     bytes.cut(to: LogLine.limit)

@@ -83,12 +83,7 @@ struct BrokerLink {
   }
 
   /// Whether an attempt is under way that another one may follow.
-  var isTrying: Bool {
-    switch state {
-    case .dialling, .handshaking: !isStopping
-    default: false
-    }
-  }
+  var isTrying: Bool { !isStopping && (state == .dialling || state == .handshaking) }
 
   /// The attempt has failed at one address of the host, and begins anew at the next.
   mutating func triesNextAddress() -> [Action] { [.drop] + dial() }

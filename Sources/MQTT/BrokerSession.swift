@@ -5,12 +5,11 @@ import EventLoop
   package let client: MQTTClient
   /// What was learned; also changed by what the owner learns elsewhere.
   package var state: State {
-    didSet { if let waiter, condition(state) { waiter.resume(.success(())) } }
+    didSet { if let waiting, waiting.isMet(state) { waiting.waiter.resume(.success(())) } }
   }
   private let add: (inout State, MQTTEvent) -> Void
   private var running: Task<Void, Never>?
-  private var condition: (State) -> Bool = { _ in false }
-  private var waiter: Waiter<Void>?
+  private var waiting: (isMet: (State) -> Bool, waiter: Waiter<Void>)?
 
   /// - Parameter add: changes the state by an event.
   package init(_ options: MQTTOptions, _ state: State, _ add: @escaping (inout State, MQTTEvent) -> Void) {
@@ -39,8 +38,8 @@ import EventLoop
   package func wait(_ limit: Duration, until condition: @escaping (State) -> Bool) async -> Bool {
     if condition(state) { return true }
     let waiter = Waiter<Void>()
-    (self.condition, self.waiter) = (condition, waiter)
-    defer { self.waiter = nil }
+    waiting = (condition, waiter)
+    defer { waiting = nil }
     return (try? await waiter.value(within: limit)) != nil
   }
 }

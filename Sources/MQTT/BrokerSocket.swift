@@ -40,9 +40,7 @@ import Glibc
   }
 
   func start() {
-    watch = loop.watch(handle.socket, for: [.readable, .writable]) { [weak self] readiness in
-      self?.ready(readiness)
-    }
+    watch = loop.watch(handle.socket, for: [.readable, .writable]) { [weak self] in self?.ready($0) }
     scheduleTick()
   }
 
@@ -70,7 +68,6 @@ import Glibc
     handle.accepted()
   }
 
-  /// Returns the packet identifier.
   func subscribe(_ request: Subscriptions.Request) throws(MQTTError) -> Int32 {
     // libmosquitto would send the options with 3.1.1 too, where the bits are reserved (3.8.3).
     try handle.subscribe(

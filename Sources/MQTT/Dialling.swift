@@ -78,8 +78,7 @@ struct Dialling: Sendable {
 
   private func checkFiles() throws(MQTTError) {
     guard let tls = options.tls else { return }
-    for path in [tls.caFile, tls.certFile, tls.keyFile] {
-      guard let path else { continue }
+    for case let path? in [tls.caFile, tls.certFile, tls.keyFile] {
       let fd = open(path, O_RDONLY | O_CLOEXEC)
       guard fd >= 0 else { throw .file(path: path, reason: text(ofErrno: errno)) }
       defer { close(fd) }

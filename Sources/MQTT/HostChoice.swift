@@ -35,13 +35,8 @@ struct HostChoice {
   /// - Returns: whether the first broker is to be used again.
   mutating func probed(isWell: Bool, at now: Moment) -> Bool {
     guard probesFirst else { return false }
-    guard isWell else {
-      wellSince = nil
-      return false
-    }
-    let since = wellSince ?? now
-    wellSince = since
-    guard since.duration(to: now) >= returnAfter else { return false }
+    wellSince = isWell ? (wellSince ?? now) : nil
+    guard let wellSince, wellSince.duration(to: now) >= returnAfter else { return false }
     ended()
     return true
   }

@@ -26,10 +26,8 @@ extension MQTTClient {
   public func refusedSubscription(
     where isIncluded: (TopicFilter) -> Bool
   ) -> (filter: TopicFilter, reason: MQTTRefusal)? {
-    for filter in subscriptions.refused.flatMap(\.filters) where isIncluded(filter) {
-      return subscriptions.refusal(of: filter).map { (filter, MosquittoText.refusal(ofMessage: $0)) }
-    }
-    return nil
+    guard let filter = subscriptions.refused.flatMap(\.filters).first(where: isIncluded) else { return nil }
+    return subscriptions.refusal(of: filter).map { (filter, MosquittoText.refusal(ofMessage: $0)) }
   }
 
   func sendSubscriptions(_ requests: [Subscriptions.Request]) {

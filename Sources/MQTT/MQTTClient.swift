@@ -94,8 +94,7 @@ import Log
 
   /// The current values.
   public var statistics: MQTTStatistics {
-    MQTTStatistics(
-      sent: sent, lost: outbox.lost, rejected: outbox.rejected, queued: outbox.queuedCount)
+    MQTTStatistics(sent: sent, lost: outbox.lost, rejected: outbox.rejected, queued: outbox.queuedCount)
   }
 
   /// Whether there is a connection, and what is not urgent comes faster than it is sent: long messages would fill the queue.
@@ -194,9 +193,7 @@ import Log
     schedule()
     guard rest > .zero else { return }
     let interval = Duration.milliseconds(15) * min(reconnectingClients, 40)
-    pacing = loop.timer(after: interval) { [weak self] in
-      self?.pace(for: rest - interval)
-    }
+    pacing = loop.timer(after: interval) { [weak self] in self?.pace(for: rest - interval) }
   }
 
   // MARK: Connection
@@ -270,9 +267,7 @@ import Log
   private func dialled(_ handle: MosquittoHandle) {
     // Stopped meanwhile: the handle is released, which closes the socket.
     guard link.state == .dialling else { return }
-    let socket = BrokerSocket(handle, options) { [weak self] socket, error in
-      self?.handleActivity(of: socket, error)
-    }
+    let socket = BrokerSocket(handle, options) { [weak self] in self?.handleActivity(of: $0, $1) }
     self.socket = socket
     isAdmitted = !options.awaitsAdmission
     perform(link.dialled())

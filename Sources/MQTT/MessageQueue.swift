@@ -81,13 +81,9 @@ struct MessageQueue {
     while count > limits.messages || bytes > limits.bytes {
       let isUrgentOlder = (first(.urgent)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
       guard let entry = removeFirst(isUrgentOlder ? .urgent : .bulk) else { return }
-      drop(entry.message)
+      if entry.message.undelivered != .returned { lost += 1 }
+      notDelivered(entry.message)
     }
-  }
-
-  private mutating func drop(_ message: MQTTMessage) {
-    if message.undelivered != .returned { lost += 1 }
-    notDelivered(message)
   }
 
   /// Gives the message back, or drops it: it is not queued any more, or not at all.

@@ -10,7 +10,7 @@ final class MosquittoHandle: @unchecked Sendable {
 
   /// The events of the last calls.
   struct Events {
-    var connack: Connack?
+    var connack: (reason: Int32, words: String, connection: MQTTConnection)?
     /// PUBACKs: packet identifier and reason code.
     var acknowledgements: [(packet: Int32, reason: Int32)] = []
     /// SUBACKs: packet identifier and a reason code for each filter.
@@ -18,12 +18,6 @@ final class MosquittoHandle: @unchecked Sendable {
     var messages: [MQTTReceived] = []
     /// The reason code of a DISCONNECT from the broker, whose properties libmosquitto drops.
     var disconnectReason: Int32?
-  }
-
-  struct Connack {
-    var reason: Int32
-    var words: String
-    var connection: MQTTConnection
   }
 
   private let raw: OpaquePointer
@@ -45,8 +39,7 @@ final class MosquittoHandle: @unchecked Sendable {
     clientID: String, maximumIncoming: UInt32, keptBytes: @escaping @Sendable (TopicName) -> Int
   ) throws(MQTTError) {
     _ = Self.library
-    guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil)
-    else {
+    guard let raw = mosquitto_new(clientID.isEmpty ? nil : clientID, true, nil) else {
       throw .invalidOption("the client id contains characters that are not allowed")
     }
     self.raw = raw
@@ -225,9 +218,7 @@ final class MosquittoHandle: @unchecked Sendable {
   func ping() throws(MQTTError) { try check(mosquitto_unsubscribe(raw, nil, "microbit-gateway/ping")) }
 
   /// Sends DISCONNECT; the socket is closed once that is written.
-  func disconnect() {
-    mosquitto_disconnect(raw)
-  }
+  func disconnect() { mosquitto_disconnect(raw) }
 
   /// The broker has accepted: stops logging, as libmosquitto formats lines for each packet.
   func accepted() {
@@ -236,7 +227,6 @@ final class MosquittoHandle: @unchecked Sendable {
     errorLines = []
   }
 
-  /// The events since the last call.
   func takeEvents() -> Events {
     defer { events = Events() }
     return events
@@ -273,8 +263,8 @@ final class MosquittoHandle: @unchecked Sendable {
       if let fault = handle.certificateFault { handle.errorLines.append(fault) }
     }
     mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
-      MosquittoHandle.of(context).events.connack = Connack(
-        reason: reason, words: Properties.words(properties), connection: Properties.connection(properties))
+      MosquittoHandle.of(context).events.connack =
+        (reason, Properties.words(properties), Properties.connection(properties))
     }
     mosquitto_disconnect_v5_callback_set(raw) { _, context, reason, _ in
       // Called for every end of the connection; only the broker's reason codes are 0x80 or above.

@@ -44,28 +44,22 @@ enum MosquittoText {
       guard isTLSHandshake else { return reason.map { .connectionLost(reason: $0) } ?? .closed }
       return reason.map { .tls(reason: $0) } ?? .tlsClosed
     }
-    switch code {
+    return switch code {
     case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
       MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
-      return .protocolViolation(reason: reason ?? text(of: code))
-    case MOSQ_ERR_NOMEM.code:
-      // libmosquitto's `return 1` for an AUTH packet without a reason code.
-      return .protocolViolation(reason: "a packet is too short")
+      .protocolViolation(reason: reason ?? text(of: code))
+    // libmosquitto's `return 1` for an AUTH packet without a reason code.
+    case MOSQ_ERR_NOMEM.code: .protocolViolation(reason: "a packet is too short")
     case MOSQ_ERR_OVERSIZE_PACKET.code:
-      return .refused(
+      .refused(
         reasonCode: Int(MQTT_RC_PACKET_TOO_LARGE.rawValue),
         reason: "it accepts only packets that are smaller than this gateway's")
-    case MOSQ_ERR_ERRNO.code where isTLSHandshake, MOSQ_ERR_CONN_LOST.code where isTLSHandshake:
-      // OpenSSL has reported no error; errno is the result of closing the socket.
-      return .tlsClosed
-    case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
-      return .closed
-    case MOSQ_ERR_ERRNO.code:
-      return .connectionLost(reason: MQTT.text(ofErrno: errno))
-    case MOSQ_ERR_KEEPALIVE.code:
-      return .keepAliveTimedOut
-    default:
-      return .library(code: code, reason: text(of: code))
+    // OpenSSL has reported no error; errno is the result of closing the socket.
+    case MOSQ_ERR_ERRNO.code where isTLSHandshake, MOSQ_ERR_CONN_LOST.code where isTLSHandshake: .tlsClosed
+    case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code: .closed
+    case MOSQ_ERR_ERRNO.code: .connectionLost(reason: MQTT.text(ofErrno: errno))
+    case MOSQ_ERR_KEEPALIVE.code: .keepAliveTimedOut
+    default: .library(code: code, reason: text(of: code))
     }
   }
 
@@ -73,18 +67,13 @@ enum MosquittoText {
 
   /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5, with the broker's words.
   static func refusal(_ code: Int32, _ words: String = "") -> MQTTError {
-    switch code {
-    case 1, Int32(MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION.rawValue):
-      return .unsupportedProtocol
-    case 4, 5:
-      return .notAuthorised(reasonCode: Int(code), reason: connack(code))
-    case Int32(MQTT_RC_BAD_USERNAME_OR_PASSWORD.rawValue), Int32(MQTT_RC_NOT_AUTHORIZED.rawValue),
+    let reason = code < 128 ? connack(code) : reason(code) + words
+    return switch code {
+    case 1, Int32(MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION.rawValue): .unsupportedProtocol
+    case 4, 5, Int32(MQTT_RC_BAD_USERNAME_OR_PASSWORD.rawValue), Int32(MQTT_RC_NOT_AUTHORIZED.rawValue),
       Int32(MQTT_RC_BANNED.rawValue), Int32(MQTT_RC_BAD_AUTHENTICATION_METHOD.rawValue):
-      return .notAuthorised(reasonCode: Int(code), reason: reason(code) + words)
-    case ..<128:
-      return .refused(reasonCode: Int(code), reason: connack(code))
-    case _:
-      return .refused(reasonCode: Int(code), reason: reason(code) + words)
+      .notAuthorised(reasonCode: Int(code), reason: reason)
+    default: .refused(reasonCode: Int(code), reason: reason)
     }
   }
 
@@ -99,9 +88,7 @@ enum MosquittoText {
   }
 
   /// The name of a reason code of MQTT 5.
-  static func reason(_ code: Int32) -> String {
-    String(cString: mosquitto_reason_string(code))
-  }
+  static func reason(_ code: Int32) -> String { String(cString: mosquitto_reason_string(code)) }
 
   private static func connack(_ code: Int32) -> String {
     switch code {

@@ -68,7 +68,6 @@ struct Outbox {
     self.hasProperties = hasProperties
   }
 
-  /// Messages dropped because the queue was full.
   var lost: Int { messages.lost }
   var queuedCount: Int { messages.count + states.queuedCount }
   var isEmpty: Bool { queuedCount == 0 && !isInFlight }
@@ -95,7 +94,6 @@ struct Outbox {
     return messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
   }
 
-  /// - Parameter isUrgent: a value just received: it may overtake what is not.
   mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isUrgent: Bool = false) {
     states.set(topic, payload, qos, sequence: nextSequence(), lane: laneOfState(isUrgent))
   }
@@ -109,13 +107,10 @@ struct Outbox {
   /// Without a connection the state is not queued, as the next connection queues all state.
   private func laneOfState(_ isUrgent: Bool) -> Lane? { peer == nil ? nil : isUrgent ? .urgent : .bulk }
 
-  /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
 
-  /// Removes the states whose topics begin with `prefix` and that are to be deleted.
   mutating func releaseDeletions(under prefix: String) { states.removeDeletions(under: prefix) }
 
-  /// Queues the state that the broker has refused on this connection.
   mutating func queueRefusedState() {
     if peer != nil { states.queueRefused(nextSequence()) }
   }
@@ -141,7 +136,6 @@ struct Outbox {
   /// Whether the message that ended the last connections is still to be sent.
   var isSizeSought: Bool { sizeLimit.isSought && !isEmpty }
 
-  /// The connection lasts.
   mutating func lasted() { sizeLimit.lasted() }
 
   /// The connection has ended by an error: ``disconnected()`` follows.
@@ -164,7 +158,6 @@ struct Outbox {
     messages.disconnected()
   }
 
-  /// Whether ``takeOutcomes()`` has something.
   var hasOutcomes: Bool { !messages.outcomes.isEmpty }
 
   mutating func takeOutcomes() -> Outcomes {

@@ -108,7 +108,6 @@ struct StateTable {
     while let entry = queue[.urgent].popFirst() ?? queue[.bulk].popFirst() { entry.state.queued = nil }
   }
 
-  /// What is first in the lane.
   mutating func first(_ lane: Outbox.Lane) -> (sequence: UInt64, qos: QoS)? {
     while let (state, sequence) = queue[lane].first {
       if let queued = state.queued, queued.lane == lane, queued.sequence == sequence {

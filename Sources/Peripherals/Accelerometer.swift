@@ -4,35 +4,29 @@ import EventLoop
 package struct Accelerometer: Sendable {
   /// The chip's periods in µs (LSM303 in codal-core; `CodalUtil` selects the shortest that is not too short).
   private static let periods = [617, 744, 2500, 5000, 10_000, 20_000, 40_000, 100_000, 1_000_000]
-  private static let defaultPeriod = 20_000
+  private static let defaultPeriod = Duration.milliseconds(20)
 
   /// When samples are taken.
   var sampler: Sampler
-  /// The samples taken, in place of the acceleration along x; nil for the acceleration.
-  private var count: UInt8?
+  /// Whether there is the number of samples in place of the acceleration along x.
+  private let counts: Bool
+  /// How many samples were taken while there were subscribers.
+  private var samples = 0
 
   package init(counts: Bool = false, at now: Moment) {
-    count = counts ? 0 : nil
-    sampler = Self.sampler(Self.defaultPeriod, at: now)
-  }
-
-  private static func sampler(_ microseconds: Int, at now: Moment) -> Sampler {
-    let interval = Duration.microseconds(microseconds)
-    return Sampler(interval: interval, next: now + interval)
+    self.counts = counts
+    sampler = Sampler(Self.defaultPeriod, at: now)
   }
 
   /// The bytes of a sample that counts; nil for those that were set.
-  package var counted: [UInt8]? { count.map { [$0, 0, 0, 0, 0, 0] } }
-
-  /// How many samples were taken while there were subscribers.
-  private var samples = 0
+  package var counted: [UInt8]? { counts ? [UInt8(truncatingIfNeeded: samples), 0, 0, 0, 0, 0] : nil }
 
   /// Two samples are never the same, even at rest: each axis differs by up to 8 mg.
   package func withNoise(_ value: [UInt8]) -> [UInt8] {
     stride(from: 0, to: value.count - 1, by: 2).flatMap { at -> [UInt8] in
       let noise = (samples &* 7919 &+ at &* 104_729) % 17 - 8
-      let axis = Int16(truncatingIfNeeded: Int(value[at]) | Int(value[at + 1]) << 8) &+ Int16(noise)
-      return [UInt8(truncatingIfNeeded: axis), UInt8(truncatingIfNeeded: axis >> 8)]
+      let axis = Int16(littleEndianBytes: value[at...(at + 1)]) ?? 0
+      return (axis &+ Int16(noise)).littleEndianBytes
     }
   }
 
@@ -41,15 +35,14 @@ package struct Accelerometer: Sendable {
 
   package mutating func sample(at now: Moment) {
     sampler.sample(at: now)
-    samples = (samples + 1) % 17
-    if let count { self.count = count &+ 1 }
+    samples += 1
   }
 
   /// Effective at once.
   package mutating func setPeriod(_ new: UInt16, at now: Moment) {
-    sampler = Self.sampler(Self.periods.first { $0 >= Int(new) * 1000 } ?? 1_000_000, at: now)
+    sampler = Sampler(.microseconds(Self.periods.first { $0 >= Int(new) * 1000 } ?? 1_000_000), at: now)
   }
 
   /// The reset button: the period is reset, and sampling starts again.
-  package mutating func reset(at now: Moment) { sampler = Self.sampler(Self.defaultPeriod, at: now) }
+  package mutating func reset(at now: Moment) { sampler = Sampler(Self.defaultPeriod, at: now) }
 }

@@ -12,17 +12,18 @@ package struct DataLogService: Sendable {
 
   package private(set) var log = Array("Time (seconds),temperature\n0.5,21\n10.5,22\n".utf8)
   private var request: Request?
-  /// When the next reply can be sent.
-  package private(set) var next: Moment?
   /// How many requests were ignored.
   package private(set) var ignored = 0
 
   private struct Request {
-    let job: UInt8
     /// The bytes of all replies, with the job and the counter.
     var replies: ArraySlice<[UInt8]>
+    /// When the request came, or the last reply was sent.
     var made: Moment
   }
+
+  /// When the next reply can be sent.
+  package var next: Moment? { request.map { $0.made + interval } }
 
   package init() {}
 
@@ -33,7 +34,7 @@ package struct DataLogService: Sendable {
   /// Whether a reply is queued, which leaves no room for other notifications.
   package var fillsQueue: Bool { request != nil }
 
-  package mutating func reset() { (request, next) = (nil, nil) }
+  package mutating func reset() { request = nil }
 
   /// - Returns: whether the length was valid.
   package mutating func write(_ bytes: [UInt8], at now: Moment) -> Bool {
@@ -46,19 +47,18 @@ package struct DataLogService: Sendable {
     }
     let padded = bytes + Array(repeating: 0, count: 19 - bytes.count)
     let replies = replies(to: padded)
-    request = replies.isEmpty ? nil : Request(job: bytes[0] & 0xF0, replies: replies[...], made: now)
-    next = request == nil ? nil : now + interval
+    request = replies.isEmpty ? nil : Request(replies: replies[...], made: now)
     return true
   }
 
   private func replies(to bytes: [UInt8]) -> [[UInt8]] {
-    func number(_ at: Int) -> Int { (0..<4).reduce(0) { $0 | Int(bytes[at + $1]) << ($1 * 8) } }
+    func number(_ at: Int) -> Int { Int(UInt32(littleEndianBytes: bytes[at..<(at + 4)]) ?? 0) }
     let (job, isCSV) = (bytes[0] & 0xF0, bytes[2] == 2)
     switch bytes[1] {
-    case 1: return [[job] + Self.bytes(isCSV ? log.count : 0)]
+    case 1: return [[job] + Int32(isCSV ? log.count : 0).littleEndianBytes]
     case 2:
       let (index, count, length) = (number(4), min(number(8), 1 << 17), number(12))
-      guard length <= log.count else { return [[job | 0x0F] + Self.bytes(-1001)] }
+      guard length <= log.count else { return [[job | 0x0F] + Int32(-1001).littleEndianBytes] }
       // What is behind the end is not checked: rubbish.
       let content = (index..<(index + count)).map { $0 < log.count ? log[$0] : 0xFF }
       return stride(from: 0, to: count, by: 19).enumerated().map { counter, start in
@@ -68,16 +68,11 @@ package struct DataLogService: Sendable {
     }
   }
 
-  private static func bytes(_ number: Int) -> [UInt8] {
-    (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
-  }
-
   /// Sends the next reply.
   package mutating func reply(at now: Moment) -> [UInt8]? {
     guard let reply = request?.replies.popFirst() else { return nil }
     request?.made = now
     if request?.replies.isEmpty == true { request = nil }
-    next = request == nil ? nil : now + interval
     return reply
   }
 }

@@ -27,9 +27,6 @@ package struct Generator: Sendable, Equatable {
   private var kind: Kind
   private let interval: Duration?
 
-  private static func shape(isNamed: Bool) -> String {
-    "constant:VALUE, ramp:FROM:TO:STEP, random_walk:FROM:TO:STEP or \(isNamed ? "echo" : "replay:FILE"), then @MS"
-  }
   private static let intervals = 1...86_400_000
 
   /// Reads `text`, and the file that it names. The seed determines a random walk.
@@ -56,9 +53,10 @@ package struct Generator: Sendable, Equatable {
       kind = .randomWalk(range, at: (range.from + range.to) / 2, SplitMix(seed: seed))
     case "replay" where name == nil: kind = .replay(try RecordedValue.read(rest, property), next: 0)
     default:
-      let shape = Self.shape(isNamed: name != nil)
+      let last = name == nil ? "replay:FILE" : "echo"
       throw PeripheralError(
-        "\(name.map { "values/\($0)" } ?? property.name): \(Excerpt(text)) is not a generator: use \(shape)")
+        "\(name.map { "values/\($0)" } ?? property.name): \(Excerpt(text)) is not a generator: "
+          + "use constant:VALUE, ramp:FROM:TO:STEP, random_walk:FROM:TO:STEP or \(last), then @MS")
     }
   }
 

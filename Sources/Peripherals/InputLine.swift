@@ -11,10 +11,8 @@ package struct InputLine: Sendable, Equatable {
 
   /// Parses a line; nil if it is empty, or a comment (`# …`).
   package init?(_ line: String, of profile: Profile) throws(PeripheralError) {
-    let text = line.drop { $0 == " " || $0 == "\t" }
-    guard !text.isEmpty, !text.hasPrefix("#") else { return nil }
-    let words = text.split(maxSplits: 1) { $0 == " " || $0 == "\t" }
-    guard let name = words.first else { return nil }
+    let words = line.split(maxSplits: 1) { $0 == " " || $0 == "\t" }
+    guard let name = words.first, !name.hasPrefix("#") else { return nil }
     property = try profile.served(String(name))
     let rest = words.count > 1 ? String(words[1].drop { $0 == " " || $0 == "\t" }) : ""
     guard !rest.isEmpty else {

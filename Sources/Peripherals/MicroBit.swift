@@ -71,7 +71,6 @@ package struct MicroBit: Sendable {
   /// The reset button: RAM is cleared, and sampling starts again.
   package mutating func reset(at now: Moment) {
     period = 1000
-    let interval = Self.interval(period)
-    sampler = Sampler(interval: interval, next: now + interval)
+    sampler = Sampler(Self.interval(period), at: now)
   }
 }

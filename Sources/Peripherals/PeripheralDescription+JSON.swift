@@ -29,7 +29,7 @@ extension GATTDatabase.Service: ConfigurationSection {
   package init() { self.init(.none, []) }
 
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey(required: "uuid", \.uuid, .uuid),
     ConfigurationKey("characteristics", \.characteristics, .list(of: .section)),
   ]
 }
@@ -38,7 +38,7 @@ extension GATTDatabase.Characteristic: ConfigurationSection {
   package init() { self.init(.none, []) }
 
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey(required: "uuid", \.uuid, .uuid),
     ConfigurationKey("flags", \.flags, .flags),
     ConfigurationKey("value", \.value, .hexadecimal),
     ConfigurationKey("descriptors", \.descriptors, .list(of: .section)),
@@ -49,7 +49,7 @@ extension GATTDatabase.Descriptor: ConfigurationSection {
   package init() { self.init(.none, value: []) }
 
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey(required: "uuid", \.uuid, .uuid),
     ConfigurationKey("value", \.value, .hexadecimal),
   ]
 }
@@ -57,12 +57,6 @@ extension GATTDatabase.Descriptor: ConfigurationSection {
 extension BluetoothUUID {
   /// The UUID until the key has been read.
   fileprivate static let none = BluetoothUUID(short: 0)
-
-  /// The UUID, for a key that must be given.
-  fileprivate var given: BluetoothUUID? {
-    get { self }
-    set { self = newValue ?? .none }
-  }
 }
 
 extension ConfigurationRule {

@@ -39,9 +39,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// The value of a characteristic.
-  package func value(of characteristic: GATTDatabase.Characteristic, at now: Moment)
-    -> [UInt8]
-  {
+  package func value(of characteristic: GATTDatabase.Characteristic, at now: Moment) -> [UInt8] {
     switch characteristic.content {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.period.littleEndianBytes ?? []
@@ -229,12 +227,14 @@ package struct PeripheralValues: Sendable {
   }
 }
 
-extension UInt16 {
-  /// Nil unless there are two bytes.
-  init?(littleEndianBytes bytes: [UInt8]) {
-    guard bytes.count == 2 else { return nil }
-    self = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
+extension FixedWidthInteger {
+  /// Nil unless there are as many bytes as the number has.
+  init?(littleEndianBytes bytes: some BidirectionalCollection<UInt8>) {
+    guard bytes.count == Self.bitWidth / 8 else { return nil }
+    self = bytes.reversed().reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }
   }
 
-  var littleEndianBytes: [UInt8] { [UInt8(truncatingIfNeeded: self), UInt8(self >> 8)] }
+  var littleEndianBytes: [UInt8] {
+    (0..<Self.bitWidth / 8).map { UInt8(truncatingIfNeeded: self >> ($0 * 8)) }
+  }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 
 /// An option of a program whose command line sets `Arguments`.
 public struct ProgramOption<Arguments>: Sendable {
@@ -16,20 +17,20 @@ public struct ProgramOption<Arguments>: Sendable {
     Self(takesValue: false) { arguments, _ in apply(&arguments) }
   }
 
-  /// Applies a command line, in its order; `--help` and `--version` end it.
+  /// Applies a command line, in its order; `--help` and `--version` end the program.
   /// - Parameters:
   ///   - line: the program's own name first.
   ///   - options: by their names.
-  /// - Returns: what is printed instead of running the program, if anything.
   public static func apply(
     _ line: [String], _ options: [String: Self], to arguments: inout Arguments, program: String, help: String
-  ) throws(CommandLineError) -> String? {
+  ) throws(CommandLineError) {
     let takesValue = options.mapValues(\.takesValue).merging(["help": false, "version": false]) { $1 }
     let line = try CommandLineOptions(line, takesValue)
     for (name, value) in line.options {
       switch name {
-      case "help": return help
-      case "version": return "\(program) \(Version.current)\n"
+      case "help", "version":
+        print(name == "help" ? help : "\(program) \(Version.current)\n", terminator: "")
+        exit(0)
       default:
         do {
           try options[name]?.apply(&arguments, value)
@@ -39,6 +40,24 @@ public struct ProgramOption<Arguments>: Sendable {
       }
     }
     if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
-    return nil
   }
+}
+
+/// What `read` makes of the command line; if that is wrong, the program says so, and ends.
+package func readCommandLine<Arguments>(
+  of program: String, _ read: ([String]) throws(CommandLineError) -> Arguments
+) -> Arguments {
+  do throws(CommandLineError) {
+    return try read(ProgramArguments.all)
+  } catch {
+    printError("\(error)\nTry '\(program) --help'.", of: program)
+    // EX_USAGE of sysexits.h.
+    exit(64)
+  }
+}
+
+/// Writes a line to standard error.
+package func printError(_ text: String, of program: String) {
+  let line = "\(program): \(text)\n"
+  _ = write(STDERR_FILENO, line, line.utf8.count)
 }

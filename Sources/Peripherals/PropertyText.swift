@@ -21,8 +21,7 @@ extension Property {
   /// JSON.
   package func value(text: String) throws(PeripheralError) -> Value {
     let document = try? JSONParser.parse(Array(text.utf8))
-    let isString = if case .string = document { true } else { false }
-    let json = codec.isPlain && !isString ? .string(text) : document
+    let json = codec.isPlain && document?.text == nil ? .string(text) : document
     guard let json, let value = codec.value(json) else {
       throw PeripheralError("\(name): \(Excerpt(text)) is not \(codec.valueDescription)")
     }

@@ -72,9 +72,7 @@ package struct RadioReceiver: Sendable {
 
   /// When something happens next.
   package var nextEvent: Moment? {
-    let packet = senders.lazy.map(\.next).min()
-    guard let line = printing.first?.end else { return packet }
-    return packet.map { min($0, line) } ?? line
+    [senders.lazy.map(\.next).min(), printing.first?.end].compactMap(\.self).min()
   }
 
   /// Presses button A of a sender.

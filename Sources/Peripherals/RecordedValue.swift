@@ -30,9 +30,9 @@ struct RecordedValue: Sendable, Hashable {
   }
 
   /// Errors begin with the number of the line.
-  private static func values(_ bytes: [UInt8], _ property: Property) throws(PeripheralError)
-    -> [RecordedValue]
-  {
+  private static func values(
+    _ bytes: [UInt8], _ property: Property
+  ) throws(PeripheralError) -> [RecordedValue] {
     let rows = try CSV.rows(bytes)
     guard rows.first?.fields.starts(with: columns) == true else {
       throw PeripheralError("1: the first line is not \(columns.joined(separator: ","))")
@@ -88,7 +88,7 @@ enum CSV {
     var line = 1
     var start = 1
     var isQuoted = false
-    var index = bytes.startIndex
+    var rest = bytes[...]
     func endField() {
       fields.append(String(decoding: field, as: UTF8.self))
       field = []
@@ -99,22 +99,20 @@ enum CSV {
       fields = []
       start = line
     }
-    while index < bytes.endIndex {
-      let byte = bytes[index]
-      index += 1
+    while let byte = rest.popFirst() {
       if byte == UInt8(ascii: "\n") { line += 1 }
       switch byte {
       case UInt8(ascii: "\"") where isQuoted:
-        if index < bytes.endIndex, bytes[index] == byte {
+        if rest.first == byte {
           field.append(byte)
-          index += 1
+          rest.removeFirst()
         } else {
           isQuoted = false
         }
       case _ where isQuoted: field.append(byte)
       case UInt8(ascii: "\"") where field.isEmpty: isQuoted = true
       case UInt8(ascii: ","): endField()
-      case UInt8(ascii: "\r") where index < bytes.endIndex && bytes[index] == UInt8(ascii: "\n"): break
+      case UInt8(ascii: "\r") where rest.first == UInt8(ascii: "\n"): break
       case UInt8(ascii: "\n"): endRow()
       default: field.append(byte)
       }

@@ -22,3 +22,8 @@ struct Sampler: Sendable {
     if next <= now { next = now + interval }
   }
 }
+
+extension Sampler {
+  /// A sampler that takes its first sample an interval from now.
+  init(_ interval: Duration, at now: Moment) { self.init(interval: interval, next: now + interval) }
+}

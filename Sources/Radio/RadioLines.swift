@@ -16,7 +16,6 @@ package struct RadioLines: Sendable {
 
   package init() {}
 
-  /// The port was opened.
   package mutating func opened() { (line, isSkipping) = ([], true) }
 
   /// The port was opened again as nothing had come for a while: a line that was incomplete has no end.

@@ -60,20 +60,16 @@ extension SerialPort.Obstacle {
 
   /// The obstacle in plain words, and its remedy.
   package func finding(of port: String) -> Finding {
-    let text = "the receiver cannot be read: \(self) (\(port))"
-    return switch self {
-    case .absent, .notSerial:
-      .fault(.radio, text, remedy: #"plug it in; or correct "ports" in config.json, or set it to "auto""#)
-    case .denied:
-      .fault(
-        .radio, text,
-        remedy: "let the gateway's user use it: sudo usermod --append --groups dialout USER, and log in "
-          + "again; or use the service, which may")
-    case .busy:
-      .fault(
-        .radio, text, remedy: "end what shows its output: Mu, Thonny, screen, minicom, another gateway")
-    case .other: .fault(.radio, text, remedy: "unplug it, and plug it in again")
-    }
+    let remedy =
+      switch self {
+      case .absent, .notSerial: #"plug it in; or correct "ports" in config.json, or set it to "auto""#
+      case .denied:
+        "let the gateway's user use it: sudo usermod --append --groups dialout USER, and log in again; "
+          + "or use the service, which may"
+      case .busy: "end what shows its output: Mu, Thonny, screen, minicom, another gateway"
+      case .other: "unplug it, and plug it in again"
+      }
+    return .fault(.radio, "the receiver cannot be read: \(self) (\(port))", remedy: remedy)
   }
 }
 

@@ -120,9 +120,8 @@ import Glibc
     let descriptor = Glibc.open(path, flags)
     guard descriptor >= 0 else { return (-1, errno) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, makeRaw(descriptor) else {
-      let reason = errno
-      Glibc.close(descriptor)
-      return (-1, reason)
+      defer { Glibc.close(descriptor) }
+      return (-1, errno)
     }
     return (descriptor, 0)
   }

@@ -71,8 +71,7 @@ package struct RecordingFolder: Sendable {
       throw error
     }
     Folder.synchronize(path)
-    var recording = Recording(name: unique, started: time, readings: 0)
-    recording.bytes = start.count
+    let recording = Recording(name: unique, started: time, readings: 0, bytes: start.count)
     return Open(recording: recording, file: file, changed: time)
   }
 
@@ -102,8 +101,7 @@ package struct RecordingFolder: Sendable {
       throw RecordingFailure("\(file.path) is no recording")
     }
     if reader.lineStart < size { try file.cut(to: reader.lineStart) }
-    var recording = Recording(name: name, started: started, readings: readings)
-    recording.bytes = reader.lineStart
+    let recording = Recording(name: name, started: started, readings: readings, bytes: reader.lineStart)
     return Open(
       recording: recording, file: file, columns: columns, changed: Timestamp(milliseconds: changed))
   }
@@ -116,8 +114,8 @@ package struct RecordingFolder: Sendable {
     guard case .start(let started) = RecordingLine(first) else {
       throw RecordingFailure("\(file.path) is no recording")
     }
-    var recording = Recording(name: name, started: started, ended: Timestamp(milliseconds: changed))
-    recording.bytes = bytes
+    let ended = Timestamp(milliseconds: changed)
+    var recording = Recording(name: name, started: started, ended: ended, bytes: bytes)
     let lines = try file.read(256, at: max(0, bytes - 256)).split(separator: UInt8(ascii: "\n"))
     if let last = lines.last, case .end(let time, let end, let readings, let lost) = RecordingLine(last) {
       (recording.ended, recording.end, recording.readings, recording.lost) = (time, end, readings, lost)

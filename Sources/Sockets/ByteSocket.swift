@@ -53,7 +53,7 @@ import Glibc
     shutdown(descriptor, Int32(SHUT_RDWR))
   }
 
-  private func end() {
+  func end() {
     guard watch != nil else { return }
     close()
     onEnd()

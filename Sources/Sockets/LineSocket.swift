@@ -36,8 +36,6 @@ import EventLoop
     isTakingLines = true
     defer { isTakingLines = false }
     while !isPaused, !isClosed, let line = input.next() { onLine(line) }
-    guard !isPaused, !isClosed, input.isTooLong else { return }
-    close()
-    onEnd()
+    if !isPaused, input.isTooLong { end() }
   }
 }

@@ -30,16 +30,19 @@ package enum TCPSocket {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = socket(family, type, 0)
     guard descriptor >= 0 else { return .failure(SocketFailure()) }
-    var on: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-    var off: Int32 = 0
+    set(SOL_SOCKET, SO_REUSEADDR, 1, of: descriptor)
     // The machine's default may be that `::` is for IPv6 alone.
-    setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size))
+    set(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0, of: descriptor)
     guard withAddress(&address, { bind(descriptor, $0, $1) }) == 0, Glibc.listen(descriptor, 64) == 0 else {
       defer { close(descriptor) }
       return .failure(SocketFailure())
     }
     return .success(descriptor)
+  }
+
+  private static func set(_ level: Int32, _ option: Int32, _ value: Int32, of descriptor: Int32) {
+    var value = value
+    setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
   /// An IPv4 address as ``peer(of:)`` gives it.
@@ -51,13 +54,9 @@ package enum TCPSocket {
   /// The IP address of the other end, 4 or 16 bytes. From now on the socket sends without delay, and the kernel keeps
   /// little for an end that does not read, and ends the connection if it acknowledges nothing for a minute.
   package static func peer(of descriptor: Int32) -> [UInt8] {
-    var on: Int32 = 1
-    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-    var buffer: Int32 = 64 << 10
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
-    var timeout: UInt32 = 60_000
-    setsockopt(
-      descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &timeout, socklen_t(MemoryLayout<UInt32>.size))
+    set(Int32(IPPROTO_TCP), TCP_NODELAY, 1, of: descriptor)
+    set(SOL_SOCKET, SO_SNDBUF, 64 << 10, of: descriptor)
+    set(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, 60_000, of: descriptor)
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     guard withAddress(&address, { pointer, _ in getpeername(descriptor, pointer, &length) }) == 0 else {

@@ -12,10 +12,9 @@ final class FileLock: Sendable {
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw .system("open", file) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let isTaken = errno == EWOULDBLOCK
-      let failure = StoreError.system("lock", file)
-      close(descriptor)
-      throw isTaken ? StoreError(.inUse, "\(path) is in use by another process") : failure
+      defer { close(descriptor) }
+      guard errno == EWOULDBLOCK else { throw .system("lock", file) }
+      throw StoreError(.inUse, "\(path) is in use by another process")
     }
     self.descriptor = descriptor
   }

@@ -189,7 +189,7 @@ package final class SpoolFile: @unchecked Sendable {
   }
 
   private func readOldest(from database: Database) throws(StoreError) {
-    try database.statement("SELECT time FROM message ORDER BY number LIMIT 1", "read").rows {
+    try database.statement("SELECT time FROM message ORDER BY number LIMIT 1", "read").run {
       row throws(StoreError) in
       outcome.content.oldest = row.integer(0)
       return false
@@ -201,7 +201,7 @@ package final class SpoolFile: @unchecked Sendable {
     var entries: [Entry] = []
     try database.statement(
       "SELECT number, time, topic, payload FROM message WHERE number > ? ORDER BY number LIMIT ?", "read"
-    ).rows(.integer(number), .integer(Int64(Work.limit))) { row throws(StoreError) in
+    ).run(.integer(number), .integer(Int64(Work.limit))) { row throws(StoreError) in
       entries.append(
         Entry(number: row.integer(0), time: row.integer(1), topic: row.bytes(2), payload: row.bytes(3)))
       return true
@@ -265,7 +265,7 @@ package final class SpoolFile: @unchecked Sendable {
     var (rest, last) = (content, Int64?.none)
     try database.statement(
       "SELECT number, second, length(topic) + length(payload) FROM message ORDER BY number", "read"
-    ).rows { row throws(StoreError) in
+    ).run { row throws(StoreError) in
       guard isRemoved(row, rest.bytes) else { return false }
       last = row.integer(0)
       rest.messages -= 1

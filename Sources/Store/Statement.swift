@@ -25,24 +25,17 @@ final class Statement {
     case blob([UInt8])
   }
 
-  /// Runs it with `values` for its parameters.
-  func run(_ values: Value...) throws(StoreError) {
-    defer { reset() }
-    try bind(values)
-    while try next() {}
-  }
-
-  /// Calls `body` at each row; false ends it.
-  func rows(_ values: Value..., body: (Statement) throws(StoreError) -> Bool) throws(StoreError) {
-    defer { reset() }
+  /// Runs it with `values` for its parameters, and calls `body` at each row; false ends it.
+  func run(
+    _ values: Value..., body: (Statement) throws(StoreError) -> Bool = { _ throws(StoreError) in true }
+  ) throws(StoreError) {
+    defer {
+      // Both calls return the error of the last step again, which has been reported.
+      sqlite3_reset(handle)
+      sqlite3_clear_bindings(handle)
+    }
     try bind(values)
     while try next(), try body(self) {}
-  }
-
-  private func reset() {
-    // Both calls return the error of the last step again, which has been reported.
-    sqlite3_reset(handle)
-    sqlite3_clear_bindings(handle)
   }
 
   private func bind(_ values: [Value]) throws(StoreError) {

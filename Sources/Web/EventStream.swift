@@ -74,7 +74,6 @@ import Log
 
   private func appendDevices(to bytes: inout [UInt8]) {
     for device in state.devices.values where device.waiting & bit != 0 {
-      device.waiting &= ~bit
       device.clear(bit)
       append("device", state.json(device), to: &bytes)
       guard bytes.count < Self.size else { return }

@@ -1,5 +1,4 @@
 import EventLoop
-import JSON
 import Sockets
 
 /// A client: its requests one after the other, and the answers.
@@ -66,7 +65,6 @@ import Sockets
   /// Whether the client gets events.
   var isStream: Bool { if case .sending(_, let source?, _) = state { source.isEndless } else { false } }
 
-  /// Closes the socket.
   func close() {
     guard !socket.isClosed else { return }
     socket.close()
@@ -134,8 +132,7 @@ import Sockets
       if case .source(let source) = response.body { source.end() }
       return
     }
-    var closes = isLast || !request.staysOpen || socket.isHalfClosed && !parser.isInRequest
-    if case .source = response.body, !request.isHTTP11 { closes = true }
+    let closes = isLast || !request.staysOpen || socket.isHalfClosed && !parser.isInRequest
     send(response, to: request, closes: closes)
   }
 
@@ -182,7 +179,7 @@ import Sockets
 
   private func drained() {
     switch state {
-    case .receiving: if socket.isHalfClosed { close() }
+    case .receiving, .lingering: if socket.isHalfClosed { close() }
     case .handling:
       // A client that sends nothing more gets the answer that it waits for, if that comes soon: it may have gone.
       if socket.isHalfClosed, deadline == nil { deadline = .now + Self.sendLimit }
@@ -203,7 +200,6 @@ import Sockets
       socket.isPaused = false
       if socket.isHalfClosed, !parser.isInRequest { return close() }
       parse()
-    case .lingering: if socket.isHalfClosed { close() }
     }
   }
 }

@@ -119,15 +119,9 @@ struct HTTPParser: Sendable {
   }
 
   private mutating func headerEnd() -> Int? {
-    var index = searched
-    while index + 3 < bytes.count {
-      if bytes[index] == 0x0D, bytes[index + 1] == 0x0A, bytes[index + 2] == 0x0D, bytes[index + 3] == 0x0A {
-        return index
-      }
-      index += 1
-    }
-    searched = index
-    return nil
+    let places = searched..<max(searched, bytes.count - 3)
+    searched = places.upperBound
+    return places.first { bytes[$0...].starts(with: [0x0D, 0x0A, 0x0D, 0x0A]) }
   }
 
   private static func header(_ bytes: ArraySlice<UInt8>) throws(HTTPStatus) -> HTTPRequest {

@@ -2,7 +2,6 @@ import Devices
 import EventLoop
 import JSON
 
-/// The statuses that are used.
 enum HTTPStatus: Int, Error, Sendable {
   case ok = 200
   case notModified = 304
@@ -87,12 +86,10 @@ struct HTTPResponse: Sendable {
   static func error(
     _ status: HTTPStatus, _ text: String? = nil, _ headers: [(String, String)] = []
   ) -> HTTPResponse {
-    var response = json(
-      [
-        "status": "error", "code": .string(status.code.rawValue), "error": .string(text ?? status.text),
-      ], status)
-    response.headers = headers
-    return response
+    let json: JSONValue = [
+      "status": "error", "code": .string(status.code.rawValue), "error": .string(text ?? status.text),
+    ]
+    return HTTPResponse(status: status, headers: headers, body: .bytes(json.bytes))
   }
 
   /// The status line and the header.

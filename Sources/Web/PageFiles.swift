@@ -43,13 +43,10 @@ import EventLoop
   func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
     let name = request.path == "/" ? Self.document(in: language) : request.path
     guard let file = files[name] else { return nil }
-    var response = HTTPResponse(type: file.type, cacheControl: "no-cache", body: .bytes(file.bytes))
-    response.headers = [("Content-Security-Policy", Self.policy), ("ETag", file.tag)]
-    let known = request.list("if-none-match")
-    if known.contains("*") || known.contains(file.tag) || known.contains("w/" + file.tag) {
-      response.status = .notModified
-    }
-    return response
+    let isKnown = request.list("if-none-match").contains { ["*", file.tag, "w/" + file.tag].contains($0) }
+    return HTTPResponse(
+      status: isKnown ? .notModified : .ok, type: file.type, cacheControl: "no-cache",
+      headers: [("Content-Security-Policy", Self.policy), ("ETag", file.tag)], body: .bytes(file.bytes))
   }
 
   /// Only scripts and styles of the gateway itself run, and only in files of their own.

@@ -109,13 +109,11 @@ struct PropertyState: Sendable {
   }
 
   private func record(_ reading: Reading, _ known: inout PropertyState) {
-    guard case .record(let fields) = reading.value else { return record(reading.value, 0, reading, &known) }
-    for index in fields.indices {
-      if let field = fields[index] { record(field, index, reading, &known) }
-    }
+    guard case .record(let fields) = reading.value else { return record(reading.value, 0, &known) }
+    for case (let index, let field?) in fields.enumerated() { record(field, index, &known) }
   }
 
-  private func record(_ value: Value, _ index: Int, _ reading: Reading, _ known: inout PropertyState) {
+  private func record(_ value: Value, _ index: Int, _ known: inout PropertyState) {
     guard let number = value.historyNumber, Float(number).isFinite else { return }
     let series = known.series[index] ?? state.history.add()
     known.series[index] = series
@@ -194,16 +192,9 @@ struct PropertyState: Sendable {
 
   // MARK: Streams
 
-  /// A new stream gets everything; one that has ended nothing more.
-  func add(_ stream: StreamSet) { waiting |= stream }
-
-  func remove(_ stream: StreamSet) {
-    waiting &= ~stream
-    clear(stream)
-  }
-
-  /// The description of the device, which includes the values, was sent.
+  /// The stream was sent the description of the device, which includes the values, or has ended.
   func clear(_ stream: StreamSet) {
+    waiting &= ~stream
     guard waitingForValues & stream != 0 else { return }
     waitingForValues &= ~stream
     for index in properties.indices {

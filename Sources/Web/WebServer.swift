@@ -1,10 +1,8 @@
 import Bridge
 import Configuration
-import Devices
 import EventLoop
 import Findings
 import Glibc
-import JSON
 import Log
 import Sockets
 

@@ -135,11 +135,11 @@ import Recording
   }
 
   private static func download(_ name: String, _ body: any BodySource) -> HTTPResponse {
-    var response = HTTPResponse(type: "text/csv; charset=utf-8", body: .source(body))
     // Headers are in ASCII.
     let file = TopicWord.isPlain(name) ? #"="\#(name).csv""# : "*=UTF-8''\(PercentEncoding.encode(name)).csv"
-    response.headers = [("Content-Disposition", "attachment; filename\(file)")]
-    return response
+    return HTTPResponse(
+      type: "text/csv; charset=utf-8",
+      headers: [("Content-Disposition", "attachment; filename\(file)")], body: .source(body))
   }
 
   private func recording(_ name: String, _ request: HTTPRequest, _ connection: HTTPConnection) {
@@ -163,11 +163,11 @@ import Recording
     stream.onClose = { [weak connection] in connection?.close() }
     // Home Assistant's ingress before 2026.3 compresses every text, and keeps the events until it has enough of them.
     let isIngress = request.header("x-ingress-path") != nil
-    var response = HTTPResponse(
-      type: isIngress ? "application/octet-stream" : "text/event-stream", body: .source(stream))
     // nginx would collect the events, Traefik and Caddy compress them.
-    response.headers = [("X-Accel-Buffering", "no")]
-    response.cacheControl = "no-store, no-transform"
-    connection.respond(response)
+    connection.respond(
+      HTTPResponse(
+        type: isIngress ? "application/octet-stream" : "text/event-stream",
+        cacheControl: "no-store, no-transform", headers: [("X-Accel-Buffering", "no")], body: .source(stream))
+    )
   }
 }

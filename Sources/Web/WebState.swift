@@ -175,7 +175,11 @@ extension Bridge: PageHost {}
   private func gatewayJSON(_ info: BridgeInfo, isReadOnly: Bool = false) -> JSONValue {
     // What is shown is noted, however short it was.
     noteGateway()
-    let health = host.health
+    let (health, links) = (host.health, engine.adapterLinks)
+    let adapters = info.adapters.map { adapter in
+      adapter.json.setting(
+        "links", to: ["used": .integer(links.used[adapter.name] ?? 0), "most": .integer(links.most)])
+    }
     let own: JSONValue = [
       "id": .string(host.gateway.description), "uptime": .integer(health.uptime),
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
@@ -186,16 +190,7 @@ extension Bridge: PageHost {}
         ["name": .string($0.name), "started": .string($0.started.description)]
       },
     ]
-    return info.json.setting("run", to: nil).setting("adapters", to: adapters(info)).merging(own)
-  }
-
-  private func adapters(_ info: BridgeInfo) -> JSONValue {
-    let links = engine.adapterLinks
-    return .array(
-      info.adapters.map { adapter in
-        adapter.json.setting(
-          "links", to: ["used": .integer(links.used[adapter.name] ?? 0), "most": .integer(links.most)])
-      })
+    return info.json.setting("run", to: nil).setting("adapters", to: .array(adapters)).merging(own)
   }
 
   // MARK: Streams
@@ -209,7 +204,7 @@ extension Bridge: PageHost {}
     let stream = EventStream(bit, self, isReadOnly: isReadOnly)
     streams.append(stream)
     streamSet |= bit
-    for device in devices.values { device.add(bit) }
+    for device in devices.values { device.waiting |= bit }
     return stream
   }
 
@@ -217,7 +212,7 @@ extension Bridge: PageHost {}
     guard let index = streams.firstIndex(where: { $0 === stream }) else { return }
     streams.remove(at: index)
     streamSet &= ~stream.bit
-    for device in devices.values { device.remove(stream.bit) }
+    for device in devices.values { device.clear(stream.bit) }
   }
 
   /// Something is to be sent to the streams.

@@ -5,8 +5,6 @@ import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {
-  /// What is printed instead: the help or the version.
-  private(set) var text: String?
   var adapter = "hci0"
   /// The advertised name; nil: that of the profile.
   var name: String?
@@ -61,7 +59,7 @@ struct Arguments: Sendable {
   ]
 
   init(_ arguments: [String]) throws(CommandLineError) {
-    text = try ProgramOption.apply(
+    try ProgramOption.apply(
       arguments, Self.options, to: &self, program: "microbit-peripheral", help: Self.help)
   }
 

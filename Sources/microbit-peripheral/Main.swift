@@ -6,32 +6,18 @@ import Glibc
 import Peripherals
 import Sockets
 
-/// Exit statuses (sysexits.h).
-enum Status {
-  static let usage: Int32 = 64
-  static let configuration: Int32 = 78
-}
-
 @main struct Main {
   static func main() {
     signal(SIGPIPE, SIG_IGN)
-    let arguments: Arguments
-    do throws(CommandLineError) {
-      arguments = try Arguments(ProgramArguments.all)
-    } catch {
-      printError("\(error)\nTry 'microbit-peripheral --help'.")
-      exit(Status.usage)
-    }
-    if let text = arguments.text { return print(text, terminator: "") }
+    let arguments = readCommandLine(of: "microbit-peripheral", Arguments.init)
+    let peripheral: ServedPeripheral
     do throws(PeripheralError) {
-      run(try arguments.peripheral(), arguments)
+      peripheral = try arguments.peripheral()
     } catch {
       printError("\(error)")
-      exit(Status.configuration)
+      // EX_CONFIG of sysexits.h.
+      exit(78)
     }
-  }
-
-  private static func run(_ peripheral: ServedPeripheral, _ arguments: Arguments) -> Never {
     Signals.block([SIGTERM, SIGINT])
     loop.run { await serve(peripheral, arguments) }
   }
@@ -118,7 +104,4 @@ enum Status {
   }
 }
 
-func printError(_ text: String) {
-  let line = "microbit-peripheral: \(text)\n"
-  _ = write(STDERR_FILENO, line, line.utf8.count)
-}
+func printError(_ text: String) { printError(text, of: "microbit-peripheral") }

@@ -7,8 +7,6 @@ import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {
-  /// What is printed instead: the help or the version.
-  private(set) var text: String?
   var options = SimulatorOptions()
   /// The address of the bus.
   private(set) var bus = ""
@@ -175,9 +173,8 @@ struct Arguments: Sendable {
 
   init(_ arguments: [String]) throws(CommandLineError) {
     bus = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
-    text = try ProgramOption.apply(
+    try ProgramOption.apply(
       arguments, Self.options, to: &self, program: "microbit-simulator", help: Self.help)
-    if text != nil { return }
     try checkBus()
     for (profile, generators) in profiles { try add(profile, generators) }
   }

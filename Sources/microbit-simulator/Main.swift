@@ -2,23 +2,11 @@ import BlueZSimulator
 import CLinux
 import EventLoop
 import Glibc
-
-/// Exit statuses (sysexits.h).
-enum Status {
-  static let usage: Int32 = 64
-  static let unavailable: Int32 = 69
-}
+import Peripherals
 
 @main struct Main {
   static func main() {
-    let arguments: Arguments
-    do throws(CommandLineError) {
-      arguments = try Arguments(ProgramArguments.all)
-    } catch {
-      printError("\(error)\nTry 'microbit-simulator --help'.")
-      exit(Status.usage)
-    }
-    if let text = arguments.text { return printOutput(text) }
+    let arguments = readCommandLine(of: "microbit-simulator", Arguments.init)
     Signals.block([SIGTERM, SIGINT])
     loop.run { exit(await run(arguments)) }
   }
@@ -30,20 +18,14 @@ enum Status {
       if let path = arguments.control { control = try ControlServer(simulator, at: path) }
       defer { control?.stop() }
       loop.signals([SIGTERM, SIGINT]) { _ in simulator.stop() }
-      printOutput("ready\n")
+      // Not buffered.
+      _ = write(STDOUT_FILENO, "ready\n", 6)
       try await simulator.run()
       return 0
     } catch {
-      printError("\(error)")
+      printError("\(error)", of: "microbit-simulator")
     }
-    return Status.unavailable
+    // EX_UNAVAILABLE of sysexits.h.
+    return 69
   }
-}
-
-/// Writes to stdout without buffering.
-func printOutput(_ text: String) { _ = write(1, text, text.utf8.count) }
-
-func printError(_ text: String) {
-  let line = "microbit-simulator: \(text)\n"
-  _ = write(2, line, line.utf8.count)
 }

@@ -52,7 +52,7 @@ import Testing
     fixture.call("A", "/org/bluez/hci0/\(Self.device)", .connect)
     fixture.advance(by: .seconds(1))
     #expect(fixture.unanswered == 1)
-    fixture.give { $0.unplug(1, at: fixture.now) }
+    fixture.give { $0.unplug(1) }
     fixture.advance(by: .seconds(1))
     #expect(fixture.model.peripherals[0].radio.linked == 0)
     #expect(fixture.unanswered == 0)

@@ -42,22 +42,22 @@ import Testing
     fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(300))
     #expect(!fixture.takeLines().contains { $0.contains("InterfacesRemoved") })
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.advance(by: .seconds(31))
     #expect(fixture.takeLines().filter { $0.contains("InterfacesRemoved") }.count == 1)
     // Back within a scan it is found at once.
-    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.give { $0.comeBack(0) }
     fixture.advance(by: .seconds(11))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
 
   @Test func deviceThatIsNotReceivedIsNotFound() {
     let fixture = Fixture()
-    fixture.give { $0.setStrength(0, nil, of: 0, at: fixture.now) }
+    fixture.give { $0.setStrength(0, nil, of: 0) }
     fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(5))
     #expect(added(fixture.takeLines()) == [])
-    fixture.give { $0.setStrength(0, -60, of: 0, at: fixture.now) }
+    fixture.give { $0.setStrength(0, -60, of: 0) }
     fixture.advance(by: .milliseconds(200))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }

@@ -40,19 +40,19 @@ final class Fixture {
       member, on: String(method[..<dot]), of: path, at: BlueZName.busName, arguments, sender: client,
       replySerial: lastCall)
     calls.append(call)
-    give { $0.handle(call, at: now) }
+    give { $0.handle(call) }
   }
 
   /// Sets what a characteristic of the first peripheral holds; whether it can hold that.
   func set(_ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8]) -> Bool {
     var isPossible = false
-    give { isPossible = $0.setValue(0, characteristic, bytes, at: now) }
+    give { isPossible = $0.setValue(0, characteristic, bytes) }
     return isPossible
   }
 
   /// Gives the model an input.
   func give(_ input: (inout Bluetoothd) -> Void) {
-    input(&model)
+    model.take(at: now, input)
     for effect in model.takeEffects() {
       switch effect {
       case .signal(let signal), .notification(let signal, _, _, _): lines.append(Self.line(signal))
@@ -92,7 +92,7 @@ final class Fixture {
   func advanceToNextEvent(within limit: Duration) -> Bool {
     guard let next = model.nextEvent, next <= now + limit else { return false }
     now = max(now, next)
-    give { $0.advance(to: now) }
+    give { $0.advance() }
     return true
   }
 
@@ -100,7 +100,7 @@ final class Fixture {
     let end = now + duration
     while let next = model.nextEvent, next <= end {
       now = max(now, next)
-      give { $0.advance(to: now) }
+      give { $0.advance() }
     }
     now = end
   }

@@ -54,7 +54,7 @@ import Testing
     }
     expected.sort { $0 < $1 }
     var actual: [Int] = []
-    while let next = schedule.pop(by: start + .seconds(1)) { actual.append(next.event) }
+    while let next = schedule.pop(by: start + .seconds(1)) { actual.append(next) }
     #expect(actual == expected.map { $0.1 })
     #expect(schedule.next == nil)
   }

@@ -65,7 +65,7 @@ import Testing
 
   @Test func anAbsentDeviceDoesNotHoldUpTheOthers() {
     let fixture = Self.discovered { $0.devices = 2 }
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.call("A", Self.device, .connect)
     fixture.call("A", Self.second, .connect)
     fixture.advance(by: .seconds(1))
@@ -83,7 +83,7 @@ import Testing
     fixture.call("A", Self.adapter, .startDiscovery)
     fixture.advance(by: .seconds(20))
     fixture.call("A", Self.adapter, .stopDiscovery)
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.call("A", Self.device, .connect)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(40))
@@ -129,7 +129,7 @@ import Testing
     fixture.call("A", Self.device, .connect)
     while !fixture.lines.contains("<\tA\tConnect\tok"), fixture.advanceToNextEvent(within: .seconds(1)) {}
     _ = fixture.takeLines()
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     fixture.advance(by: .seconds(5))
     #expect(
       fixture.takeLines() == [
@@ -141,15 +141,15 @@ import Testing
 
   @Test func aMicroBitThatIsBackInTimeKeepsItsLink() {
     let fixture = Self.linked()
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.advance(by: .milliseconds(300))
-    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.give { $0.comeBack(0) }
     fixture.advance(by: .seconds(5))
     #expect(fixture.takeLines() == [])
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.advance(by: .milliseconds(300))
-    fixture.give { $0.comeBack(0, at: fixture.now) }
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.comeBack(0) }
+    fixture.give { $0.vanish(0) }
     fixture.advance(by: .milliseconds(419))
     #expect(fixture.takeLines() == [])
     fixture.advance(by: .milliseconds(1))
@@ -158,11 +158,11 @@ import Testing
 
   @Test func aRequestOutOfRangeIsAnsweredIfTheMicroBitIsBackInTime() {
     let fixture = Self.linked()
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     fixture.call("A", Self.temperature, .readValue, [.properties([:])])
     fixture.advance(by: .milliseconds(300))
     #expect(fixture.takeLines() == [])
-    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.give { $0.comeBack(0) }
     fixture.advance(by: .milliseconds(50))
     #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
   }
@@ -172,7 +172,7 @@ import Testing
       options.devices = 1
       options.period = 50
     }
-    fixture.give { $0.reset(0, at: fixture.now) }
+    fixture.give { $0.reset(0) }
     #expect(fixture.takeLines() == [Self.lost])
     #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     fixture.call("A", Self.device, .connect)
@@ -189,7 +189,7 @@ import Testing
     }
     fixture.call("A", Self.period, .readValue, [.properties([:])])
     fixture.call("A", Self.temperature, .readValue, [.properties([:])])
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     let failure = "<\tA\tReadValue\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
     #expect(fixture.takeLines() == [Self.lost, failure, failure])
   }
@@ -200,7 +200,7 @@ import Testing
       options.timing.attribute = .milliseconds(100)
     }
     fixture.call("A", Self.period, .readValue, [.properties([:])])
-    fixture.give { $0.unplug(0, at: fixture.now) }
+    fixture.give { $0.unplug(0) }
     fixture.advance(by: .seconds(5))
     #expect(!fixture.takeLines().contains { $0.hasPrefix("<") })
   }
@@ -213,7 +213,7 @@ import Testing
     #expect(fixture.takeLines() == [])
     #expect(fixture.model.peripherals[0].radio.linked == 0)
     fixture.advance(by: .seconds(1))
-    fixture.give { $0.restart(at: fixture.now) }
+    fixture.give { $0.restart() }
     let lines = fixture.takeLines()
     #expect(lines.count == 3)
     #expect(lines.last?.hasPrefix("!\t\(Self.device)\tInterfacesAdded\t") == true)

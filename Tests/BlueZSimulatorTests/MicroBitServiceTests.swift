@@ -128,7 +128,7 @@ import Testing
     _ = fixture.takeLines()
     press(2)
     fixture.model.peripherals[0].radio.isSilent = false
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     _ = fixture.takeLines()
     press(0)
     #expect(fixture.takeLines() == [])
@@ -315,7 +315,7 @@ import Testing
     fixture.call("A", Self.rows, .writeValue, [.bytes([1, 2, 3, 4, 5]), .noOptions])
     fixture.call("A", Self.delay, .writeValue, [.bytes([60, 0]), .noOptions])
     fixture.call("A", Self.accelerationPeriod, .writeValue, [.bytes([100, 0]), .noOptions])
-    fixture.give { $0.reset(0, at: fixture.now) }
+    fixture.give { $0.reset(0) }
     let peripheral = fixture.model.peripherals[0]
     let held = try ["7b77", "0d2d", "fb24"].map {
       peripheral.values.value(of: try find($0, fixture), at: fixture.now)

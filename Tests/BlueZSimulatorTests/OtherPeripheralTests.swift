@@ -179,10 +179,10 @@ import Testing
     fixture.model.peripherals[0].security.isRequired = true
     command()
     fixture.model.peripherals[0].security.isRequired = false
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     command()
     #expect(fixture.model.peripherals[0].writes.isEmpty)
-    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.give { $0.comeBack(0) }
     command()
     #expect(fixture.model.peripherals[0].writes[0x1B]?.count == 1)
   }

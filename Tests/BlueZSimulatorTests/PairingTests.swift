@@ -104,7 +104,7 @@ import Testing
 
   @Test func outOfRange() {
     let fixture = fixture(.justWorks)
-    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.give { $0.vanish(0) }
     #expect(call(fixture, "Pair", wait: .seconds(20)) == [])
     #expect(call(fixture, "CancelPairing") == [Self.canceled, "CancelPairing ok"])
     #expect(call(fixture, "CancelPairing") == ["CancelPairing org.bluez.Error.DoesNotExist Does Not Exist"])
@@ -128,7 +128,7 @@ import Testing
       #expect(asked.first == Self.up)
       #expect(asked.contains { $0.hasPrefix("?\tRequestPasskey") })
       let question = try #require(fixture.questions.last)
-      fixture.give { $0.passkeyEntered(answer, for: question, at: fixture.now) }
+      fixture.give { $0.passkeyEntered(answer, for: question) }
       switch answer {
       case nil: #expect(lines(fixture) == [Self.failed])
       case 100_000: #expect(lines(fixture) == [Self.bonded, "Pair ok"])
@@ -137,6 +137,7 @@ import Testing
       _ = call(fixture, "Disconnect")
     }
     // Too late.
-    fixture.model.passkeyEntered(1, for: try #require(fixture.questions.first), at: fixture.now)
+    let first = try #require(fixture.questions.first)
+    fixture.model.take(at: fixture.now) { $0.passkeyEntered(1, for: first) }
   }
 }

@@ -61,19 +61,18 @@ import Testing
   }
 
   private func perform(_ what: String, in fixture: Fixture) {
-    let now = fixture.now
     switch what {
-    case "vanish": fixture.give { $0.vanish(0, at: now) }
-    case "return": fixture.give { $0.comeBack(0, at: now) }
-    case "disconnect": fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: now) }
-    case "adv off": fixture.give { $0.setStrength(0, nil, of: 0, at: now) }
-    case "adv on": fixture.give { $0.setStrength(0, -60, of: 0, at: now) }
-    case "unplug": fixture.give { $0.unplug(0, at: now) }
-    case "plug": fixture.give { $0.replug(0, at: now) }
+    case "vanish": fixture.give { $0.vanish(0) }
+    case "return": fixture.give { $0.comeBack(0) }
+    case "disconnect": fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
+    case "adv off": fixture.give { $0.setStrength(0, nil, of: 0) }
+    case "adv on": fixture.give { $0.setStrength(0, -60, of: 0) }
+    case "unplug": fixture.give { $0.unplug(0) }
+    case "plug": fixture.give { $0.replug(0) }
     case "terminate":
-      fixture.give { $0.terminate(at: now) }
+      fixture.give { $0.terminate() }
       fixture.give { $0.vanish() }
-    case "start": fixture.give { $0.restart(at: now) }
+    case "start": fixture.give { $0.restart() }
     case "close":
       for channel in fixture.channels { fixture.give { $0.channelClosed(channel) } }
     default: Issue.record("an unknown operation: \(what)")

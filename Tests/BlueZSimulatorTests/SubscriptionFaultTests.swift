@@ -63,8 +63,8 @@ import Testing
       fixture.call("A", LinkTests.temperature, .readValue, [.noOptions])
       fixture.advance(by: .seconds(1))
       #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-      fixture.give { $0.setPowered(0, false, at: fixture.now) }
-      fixture.give { $0.setPowered(0, true, at: fixture.now) }
+      fixture.give { $0.setPowered(0, false) }
+      fixture.give { $0.setPowered(0, true) }
     }
   }
 
@@ -80,7 +80,7 @@ import Testing
       fixture.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
     }
     #expect(fixture.takeLines() == ["crash"])
-    fixture.give { $0.restart(at: fixture.now) }
+    fixture.give { $0.restart() }
     fixture.advance(by: .seconds(1))
     Self.link(fixture)
     fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
@@ -129,7 +129,7 @@ import Testing
   @Test func aClientThatSubscribedBeforeLosesItsSubscriptionWhenBluetoothdFailsToRenewIt() {
     let fixture = LinkTests.linked()
     fixture.call("A", LinkTests.temperature, .startNotify)
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(fault: .error(0x0E), count: 1)
     Self.link(fixture)
     fixture.advance(by: .seconds(5))

@@ -91,7 +91,7 @@ import Testing
     let fixture = LinkTests.linked()
     fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
     #expect(fixture.channels.count == 1)
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     #expect(fixture.channels == [])
     fixture.call("A", LinkTests.device, .connect)
     fixture.advance(by: .seconds(5))
@@ -101,7 +101,7 @@ import Testing
 
   @Test func aSubscriptionWithoutALinkTakesEffectWithTheNextOne() {
     let fixture = LinkTests.linked()
-    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0)) }
     fixture.call("A", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines().last == "<\tA\tStartNotify\tok")
     fixture.call("A", LinkTests.device, .connect)

@@ -23,13 +23,22 @@ import Testing
     let database = StateDatabase(path: path, pacing: pacing)
     let store = DeviceStore(database.section("devices"))
     @Sendable func stored() throws -> DeviceRecord? {
-      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).first
+      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).values.first
     }
     store.change(address) { $0.counter = 1 }
     try await eventually("the first change") { try stored()?.counter == 1 }
     store.change(address) { $0.model = "V2" }
     store.change(address) { $0.isAdded = true }
     try await eventually("what was requested") { try stored()?.isAdded == true }
+    store.change(address) { $0.isDisabledElsewhere = true }
+    try await eventually("the device is disabled elsewhere") { try stored()?.isDisabledElsewhere == true }
+    let key: ValueKey = "light"
+    store.change(address) {
+      $0.values[key] = ValueTable.Entry(written: "light", isNumber: true, isConfirmed: true, lastSeen: 1)
+    }
+    store.change(address) { $0.values[key] = nil }
+    store.change(address) { $0.model = "V1" }
+    try await eventually("the value is removed") { try stored()?.model == "V1" }
     await database.close(within: patience)
   }
 
@@ -42,7 +51,7 @@ import Testing
     let database = StateDatabase(path: path, pacing: Pacing(gather: .milliseconds(1), apart: .zero))
     let store = DeviceStore(database.section("devices"))
     @Sendable func stored() throws -> Int? {
-      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).first?.counter
+      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).values.first?.counter
     }
     store.change(address) { $0.counter = 1 }
     try await eventually("the first one") { try stored() == 1 }
@@ -85,7 +94,7 @@ import Testing
     let database = StateDatabase(path: path, pacing: Pacing(gather: .milliseconds(1), apart: .zero))
     let store = DeviceStore(database.section("devices"))
     @Sendable func stored() throws -> DeviceRecord? {
-      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).first
+      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).values.first
     }
     store.change(address) { $0.lastHeard = Self.heard(1) }
     try await eventually("the first time") { try stored()?.lastHeard == Self.heard(1) }

@@ -177,7 +177,7 @@ import Testing
     guard let index = late.indices.randomElement(using: &random) else { return }
     let before = published
     switch late.remove(at: index) {
-    case .write(_, let operation): run(machine.wrote(operation, .holds(-1)), mayAct: false)
+    case .write(_, let operation): run(machine.wrote(operation, .thenRead(.success(-1))), mayAct: false)
     case .read(let operation): run(machine.read(operation, .success(-1)), mayAct: false)
     }
     if published != before { violations.append("a late read was published") }
@@ -205,7 +205,8 @@ import Testing
       if failure == nil { lastRead = held }
       run(
         machine.wrote(
-          operation, failure.map { isWritten ? .notReadBack($0) : .notWritten($0) } ?? .holds(held)))
+          operation,
+          failure.map { isWritten ? .thenRead(.failure($0)) : .notWritten($0) } ?? .thenRead(.success(held))))
     case .read(let operation):
       if failure == nil { lastRead = held }
       run(machine.read(operation, failure.map(Result.failure) ?? .success(held)))

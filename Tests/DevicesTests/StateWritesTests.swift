@@ -23,7 +23,7 @@ import Testing
     }
     _ = machine.read(try operation(machine.linkUp()), .success(EncodedValue(.number(0), [0])))
     let command = EncodedCommand(value: EncodedValue(.number(requested), [51])) { _ in }
-    let ended = machine.wrote(try operation(machine.command(command)), .holds(actual))
+    let ended = machine.wrote(try operation(machine.command(command)), .thenRead(.success(actual)))
     let outcomes = ended.compactMap { action -> Outcome? in
       if case .outcome(_, let outcome) = action { outcome } else { nil }
     }
@@ -130,7 +130,7 @@ import Testing
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
   mutating func answer(_ operation: Started, _ value: Int) -> [String] {
     switch operation {
-    case .write(let operation): run(machine.wrote(operation, .holds(EncodedValue(value))))
+    case .write(let operation): run(machine.wrote(operation, .thenRead(.success(EncodedValue(value)))))
     case .read(let operation): run(machine.read(operation, .success(EncodedValue(value))))
     }
   }
@@ -147,7 +147,7 @@ import Testing
   /// Neither the read nor the read-back is answered.
   mutating func readFailed(_ failure: WriteFailure) -> [String] {
     switch started.last! {
-    case .write(let operation): run(machine.wrote(operation, .notReadBack(failure)))
+    case .write(let operation): run(machine.wrote(operation, .thenRead(.failure(failure))))
     case .read(let operation): run(machine.read(operation, .failure(failure)))
     }
   }

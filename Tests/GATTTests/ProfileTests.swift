@@ -1,6 +1,7 @@
-import GATT
 import JSON
 import Testing
+
+@testable import GATT
 
 @Suite struct ProfileTests {
   /// A valid state with read, notify and write access, except for the arguments that are given.

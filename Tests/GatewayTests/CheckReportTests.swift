@@ -14,9 +14,8 @@ import Testing
     var configuration = try Configuration.parse(Array(text.utf8)).get()
     configuration.mqtt.password = Array("secret".utf8)
     let gateway = configuration.gateway.id ?? GatewayID(hostName: "pi")
-    let report = CheckReport(
-      configuration, document: document, records: records, gateway: gateway)
-    return "\(report)"
+    let stored = StoredGateway(configuration: configuration, id: gateway, records: records.byAddress)
+    return "\(CheckReport(stored: stored, document: document))"
   }
 
   /// The columns of the first line after the line `title` that begins with `key`.
@@ -253,5 +252,11 @@ import Testing
       [record(address) { $0.name = "\u{1B}\u{202E}" }])
     #expect(!report.unicodeScalars.contains { $0.value == 0x202E || $0.value == 0x1B })
     #expect(report.contains("a·b"))
+  }
+}
+
+extension [DeviceRecord] {
+  var byAddress: [BluetoothAddress: DeviceRecord] {
+    Dictionary(uniqueKeysWithValues: map { ($0.address, $0) })
   }
 }

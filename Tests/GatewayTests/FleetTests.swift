@@ -49,8 +49,8 @@ import Testing
     await state.close()
     for (text, hasEntry) in [(#"{"fleet":true}"#, true), ("{}", false)] {
       let file = try Self.file(text)
-      var stored = StoredGateway(configuration: file.configuration, id: GatewayID("here")!)
-      stored.readState(with: file, ["STATE_DIRECTORY": folder.path])
+      let stored = StoredGateway(configuration: file.configuration, id: GatewayID("here")!)
+        .withState(of: file, ["STATE_DIRECTORY": folder.path])
       #expect(stored.configuration.devices.contains { $0.id?.description == "a" } == hasEntry)
     }
   }

@@ -3,7 +3,6 @@ import Peripherals
 
 /// A peripheral, independent of bluetoothd.
 struct Peripheral: Sendable {
-  let index: Int
   /// The advertised name; empty: none is advertised.
   var name: String
   /// A private one, if ``Security/identity`` is another one.
@@ -39,16 +38,6 @@ struct Peripheral: Sendable {
   var uuids: [String] {
     let gone = Set(database.services.map(\.uuid)).subtracting(services.map(\.uuid)).map(\.description)
     return database.uuids.filter { !gone.contains($0) }
-  }
-
-  /// Applies a write that the flags allow.
-  /// - Returns: whether the length was valid; otherwise nothing changes.
-  mutating func write(
-    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: Moment
-  ) -> Bool {
-    guard values.write(bytes, to: characteristic, at: now) else { return false }
-    writes[characteristic.handle, default: Writes()].append(bytes)
-    return true
   }
 }
 
@@ -112,7 +101,6 @@ extension SimulatorOptions {
         isRequired: pairing != nil, passkey: pairing == .passkey ? 100_000 + index : nil)
       peripherals.append(
         Peripheral(
-          index: index,
           name: names[index] ?? "BBC micro:bit [\(Identity.friendlyName(index))]",
           address: addresses[index] ?? Identity.address(ofMicroBit: index),
           values: PeripheralValues(
@@ -131,14 +119,14 @@ extension SimulatorOptions {
     for index in 0..<decoys {
       peripherals.append(
         Peripheral(
-          index: devices + index, name: Identity.decoyName(index),
-          address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy, at: now),
+          name: Identity.decoyName(index), address: Identity.address(ofDecoy: index),
+          values: PeripheralValues(.decoy, at: now),
           radio: everywhere(Int.random(in: -90 ... -60, using: &random))))
     }
     for (index, description) in described.enumerated() {
       peripherals.append(
         Peripheral(
-          index: devices + decoys + index, name: description.name,
+          name: description.name,
           address: description.address?.description ?? Identity.address(ofDescribed: index),
           advertised: description.advertises.map(\.description),
           manufacturerData: description.manufacturerData,

@@ -11,7 +11,8 @@ struct Adapter: Sendable {
 
   /// The discovery state of a client.
   struct DiscoveryClient: Sendable {
-    var filter: DiscoveryFilter?
+    /// The client's filter has the data of each advertisement reported, changed or not.
+    var reportsAll = false
     var active = false
   }
 

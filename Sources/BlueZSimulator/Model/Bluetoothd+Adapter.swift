@@ -1,4 +1,3 @@
-import EventLoop
 import DBus
 
 /// The adapter's power and presence, and bluetoothd's end and start.
@@ -6,7 +5,7 @@ extension Bluetoothd {
   // MARK: Power
 
   /// Powers an adapter on or off, by a Set of Powered (`call`) or by a control command.
-  mutating func setPowered(_ number: Int, _ on: Bool, for call: DBusCall? = nil, at now: Moment) {
+  mutating func setPowered(_ number: Int, _ on: Bool, for call: DBusCall? = nil) {
     switch (adapters[number].power, on) {
     case (.absent, _), (.on, true), (.off, false):
       if let call { reply(to: call) }
@@ -16,7 +15,7 @@ extension Bluetoothd {
       change(adapter: number, [("Powered", .boolean(true))])
     case (.on, false):
       adapters[number].power = .off
-      endLinks(of: number, at: now)
+      endLinks(of: number)
       for key in keys(of: number) where !stored.contains(key) { removeObject(of: key) }
       if let call { reply(to: call) }
       invalidateStrengths(of: number)
@@ -28,35 +27,36 @@ extension Bluetoothd {
   private func keys(of number: Int) -> [DeviceKey] { devices.keys.filter { $0.adapter == number }.sorted() }
 
   /// Ends discovery, and all links and connection attempts.
-  private mutating func endLinks(of number: Int, at now: Moment) {
+  private mutating func endLinks(of number: Int) {
     adapters[number].discoverers.removeAll()
     adapters[number].scan += 1
     for key in keys(of: number) {
-      lose(key, at: now)
-      cancelConnect(key, .abortByLocal, at: now)
+      lose(key)
+      cancelConnect(key, .abortByLocal)
     }
   }
 
   // MARK: Presence
 
-  mutating func unplug(_ number: Int, at now: Moment) {
+  mutating func unplug(_ number: Int) {
     guard adapters[number].power != .absent else { return }
     adapters[number].power = .off
     // Calls that wait for a peripheral are never answered.
     for key in keys(of: number) { devices[key]?.operations = [] }
-    endLinks(of: number, at: now)
+    endLinks(of: number)
     for key in keys(of: number) { removeObject(of: key) }
     change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
     emit(tree.remove(adapters[number].path))
     adapters[number].power = .absent
   }
 
-  mutating func replug(_ number: Int, as name: String? = nil, at now: Moment) {
+  mutating func replug(_ number: Int, as name: String? = nil) {
     guard adapters[number].power == .absent else { return }
     adapters[number].name = name ?? "hci\(number)"
     adapters[number].power = .on
-    addAdapter(number, Describe.adapter(adapters[number], powered: false))
-    addStoredDevices(of: number, at: now)
+    let interfaces = Describe.adapter(adapters[number], powered: false)
+    add(adapters[number].path, .adapter(number), under: BlueZName.root, interfaces)
+    addStoredDevices(of: number)
     // The adapter's services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
     for _ in 0..<2 { change(adapter: number, uuids) }
@@ -67,37 +67,31 @@ extension Bluetoothd {
     change(adapter: number, [("Alias", .string("BlueZ 5.66"))])
   }
 
-  private mutating func addAdapter(_ number: Int, _ interfaces: [ObjectTree.Interface]) {
-    emit(
-      tree.add(adapters[number].path, .adapter(number), under: BlueZName.root, interfaces))
-  }
-
   // MARK: bluetoothd
 
   /// Creates the initial objects.
   mutating func export() {
-    emit(tree.add(BlueZName.root, .manager, under: "/", Describe.manager))
+    add(BlueZName.root, .manager, under: "/", Describe.manager)
     for adapter in adapters where adapter.power != .absent {
-      addAdapter(adapter.number, Describe.adapter(adapter, powered: true) + [Describe.advertising])
+      let interfaces = Describe.adapter(adapter, powered: true) + [Describe.advertising]
+      add(adapter.path, .adapter(adapter.number), under: BlueZName.root, interfaces)
     }
   }
 
   /// bluetoothd ends as by `systemctl stop`, and removes its objects.
-  mutating func terminate(at now: Moment) {
+  mutating func terminate() {
     let present = adapters.filter { $0.power != .absent }
     for adapter in present {
       if adapter.power == .on {
         adapters[adapter.number].power = .off
-        endLinks(of: adapter.number, at: now)
+        endLinks(of: adapter.number)
         change(adapter: adapter.number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
       }
       emit(tree.strip(adapter.path, of: [BlueZName.media]))
     }
     emit(tree.strip(BlueZName.root, of: [BlueZName.healthManager]))
-    emit(
-      tree.strip(
-        BlueZName.root,
-        of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager]))
+    let others = [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager]
+    emit(tree.strip(BlueZName.root, of: others))
     for index in devices.keys.sorted() { removeObject(of: index) }
     for adapter in present { emit(tree.remove(adapter.path)) }
   }
@@ -119,9 +113,9 @@ extension Bluetoothd {
   }
 
   /// bluetoothd starts with its stored devices.
-  mutating func restart(at now: Moment) {
+  mutating func restart() {
     for number in adapters.indices where adapters[number].power != .absent { adapters[number].power = .on }
     export()
-    for adapter in adapters where adapter.power != .absent { addStoredDevices(of: adapter.number, at: now) }
+    for adapter in adapters where adapter.power != .absent { addStoredDevices(of: adapter.number) }
   }
 }

@@ -7,12 +7,12 @@ extension Bluetoothd {
 
   mutating func setDiscoveryFilter(_ request: DBusCall, _ number: Int) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
-    let filter = try DiscoveryFilter(request.arguments[0])
-    adapters[number].discoverers[request.client, default: Adapter.DiscoveryClient()].filter = filter
+    let reportsAll = try DiscoveryFilter.reportsAll(request.arguments[0])
+    adapters[number].discoverers[request.client, default: Adapter.DiscoveryClient()].reportsAll = reportsAll
     reply(to: request)
   }
 
-  mutating func startDiscovery(_ request: DBusCall, _ number: Int, at now: Moment) throws(DBusError) {
+  mutating func startDiscovery(_ request: DBusCall, _ number: Int) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard !adapters[number].refusesScans, adapters[number].hasLE,
       adapters[number].discoverers[request.client]?.active != true
@@ -24,10 +24,10 @@ extension Bluetoothd {
     reply(to: request)
     guard first else { return }
     change(adapter: number, [("Discovering", .boolean(true))])
-    beginScan(of: number, at: now)
+    beginScan(of: number)
   }
 
-  mutating func stopDiscovery(_ request: DBusCall, _ number: Int, at now: Moment) throws(DBusError) {
+  mutating func stopDiscovery(_ request: DBusCall, _ number: Int) throws(DBusError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard adapters[number].discoverers[request.client]?.active == true else {
       throw .failed("No discovery started")
@@ -36,7 +36,7 @@ extension Bluetoothd {
     reply(to: request)
     if !adapters[number].isDiscovering {
       endDiscovery(of: number)
-      startConnects(of: number, at: now)
+      startConnects(of: number)
     }
   }
 
@@ -66,47 +66,47 @@ extension Bluetoothd {
 
   // MARK: Scans
 
-  private mutating func beginScan(of number: Int, at now: Moment) {
+  private mutating func beginScan(of number: Int) {
     adapters[number].scan += 1
     adapters[number].foundInScan.removeAll(keepingCapacity: true)
-    schedule.add(.scanEnds(adapter: number, adapters[number].scan), at: now + timing.scan)
+    let scan = adapters[number].scan
+    plan(at: now + timing.scan) { $0.endScan(of: number, scan) }
     for peripheral in peripherals.indices {
-      expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral), at: now)
+      expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral))
     }
+  }
+
+  /// The peripheral as each adapter may know it.
+  private func keys(ofPeripheral index: Int) -> [DeviceKey] {
+    adapters.indices.map { DeviceKey(adapter: $0, peripheral: index) }
   }
 
   /// Schedules the next advertisement of a peripheral for all adapters.
-  mutating func expectAdvertisement(of peripheral: Int, at now: Moment) {
-    for number in adapters.indices {
-      expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral), at: now)
-    }
+  mutating func expectAdvertisement(of peripheral: Int) {
+    for key in keys(ofPeripheral: peripheral) { expectAdvertisement(of: key) }
   }
 
   /// Replaces the service data of a peripheral: it is another advertisement, which the controller does not filter.
-  mutating func advertise(_ index: Int, _ service: String, _ bytes: [UInt8]?, at now: Moment) {
+  mutating func advertise(_ index: Int, _ service: String, _ bytes: [UInt8]?) {
     peripherals[index].serviceData[service] = bytes
-    for number in adapters.indices {
-      adapters[number].foundInScan.remove(DeviceKey(adapter: number, peripheral: index))
-    }
-    expectAdvertisement(of: index, at: now)
+    for key in keys(ofPeripheral: index) { adapters[of: key].foundInScan.remove(key) }
+    expectAdvertisement(of: index)
   }
 
   mutating func rename(_ index: Int, to name: String) {
     peripherals[index].name = name
-    for number in adapters.indices {
-      let names: [(String, DBusValue?)] = [
-        ("Name", .string(name)), ("Alias", .string(peripherals[index].alias)),
-      ]
-      change(device: DeviceKey(adapter: number, peripheral: index), names)
+    for key in keys(ofPeripheral: index) {
+      change(device: key, [("Name", .string(name)), ("Alias", .string(peripherals[index].alias))])
     }
   }
 
   /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
-  private mutating func expectAdvertisement(of key: DeviceKey, at now: Moment) {
+  private mutating func expectAdvertisement(of key: DeviceKey) {
     guard adapters[of: key].isDiscovering, !adapters[of: key].foundInScan.contains(key), isReachable(key)
     else { return }
     let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
-    schedule.add(.found(peripheral: key, scan: adapters[of: key].scan), at: now + delay)
+    let scan = adapters[of: key].scan
+    plan(at: now + delay) { $0.find(key, scan) }
   }
 
   /// Whether the adapter receives the peripheral's advertisements, and can connect to it.
@@ -114,36 +114,31 @@ extension Bluetoothd {
     peripherals[key].radio.strength(at: key.adapter) != nil
   }
 
-  mutating func endScan(of number: Int, _ scan: UInt64, at now: Moment) {
+  /// A scan ends, unless discovery has, and the next begins.
+  private mutating func endScan(of number: Int, _ scan: UInt64) {
     guard scan == adapters[number].scan else { return }
-    startConnects(of: number, at: now, betweenScans: true)
-    beginScan(of: number, at: now)
+    startConnects(of: number, betweenScans: true)
+    beginScan(of: number)
   }
 
-  mutating func find(_ key: DeviceKey, _ scan: UInt64, at now: Moment) {
+  /// A peripheral advertises.
+  private mutating func find(_ key: DeviceKey, _ scan: UInt64) {
     guard scan == adapters[of: key].scan, let mean = peripherals[key].radio.strength(at: key.adapter),
       adapters[of: key].foundInScan.insert(key).inserted
     else { return }
-    let strength = mean + Int.random(in: -3...3, using: &random)
-    let rssi = Int16(clamping: strength)
+    let rssi = Int16(clamping: mean + Int.random(in: -3...3, using: &random))
     if let device = devices[key] {
       devices[key]?.lastFound = now
-      let filters = adapters[of: key].discoverers.values.compactMap { $0.active ? $0.filter : nil }
-      let reportsAll = filters.contains(where: \.hasDuplicates)
-      let known = tree.value(device.path, BlueZName.device, "RSSI")?.integer
-      func isNew(_ name: String, _ value: DBusValue) -> Bool {
-        tree.value(device.path, BlueZName.device, name) != value
+      let reportsAll = adapters[of: key].discoverers.values.contains { $0.active && $0.reportsAll }
+      func isNew(_ property: ObjectTree.Property) -> Bool {
+        tree.value(device.path, BlueZName.device, property.name) != property.value
       }
-      let hasMoved = known != Int(rssi)
-      var changes: [(String, DBusValue?)] = hasMoved ? [("RSSI", .int16(rssi))] : []
-      for data in Describe.data(peripherals[key]) {
-        if let value = data.value, reportsAll || isNew(data.name, value) {
-          changes.append((data.name, value))
-        }
-      }
+      let signal: [ObjectTree.Property] = [("RSSI", .int16(rssi))]
+      let data = Describe.data(peripherals[key]).filter { $0.value != nil && (reportsAll || isNew($0)) }
+      let changes = signal.filter(isNew) + data
       if !changes.isEmpty { change(device: key, changes) }
     } else {
-      addDevice(key, rssi: rssi, at: now)
+      addDevice(key, rssi: rssi)
       awaitExpiry(key, at: now + timing.temporary)
     }
     if !adapters[of: key].found.contains(key) { adapters[of: key].found.append(key) }
@@ -151,39 +146,37 @@ extension Bluetoothd {
 
   // MARK: Devices
 
-  private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: Moment) {
+  private mutating func addDevice(_ index: DeviceKey, rssi: Int16?) {
     let peripheral = peripherals[index]
     let known = stored.contains(index)
-    var device = Device(
-      path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
-      expiry: now)
-    device.discovered = known
-    devices[index] = device
+    let path = BlueZName.devicePath(peripheral.address, of: adapters[of: index].path)
+    devices[index] = Device(path: path, lastFound: now, expiry: now, discovered: known)
     let interfaces = Describe.device(
       peripheral, of: adapters[of: index].path, rssi: rssi,
       connected: peripheral.radio.linked == index.adapter,
       bonded: bonds.contains(index), uuids: known ? peripheral.uuids : peripheral.advertised)
-    emit(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces))
+    add(path, .device(index), under: adapters[of: index].path, interfaces)
   }
 
   /// Adds the stored devices.
-  mutating func addStoredDevices(of number: Int, at now: Moment) {
+  mutating func addStoredDevices(of number: Int) {
     for index in stored.sorted() where index.adapter == number {
-      addDevice(index, rssi: nil, at: now)
+      addDevice(index, rssi: nil)
       guard peripherals[index].radio.linked == number else { continue }
       // A link that has survived a killed bluetoothd is ended by the next one after its start.
       devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
       beginAttempt(index)
-      expect(.disconnects, of: index, after: .milliseconds(15), at: now)
+      planForLink(of: index, after: .milliseconds(15)) { $0.finishDisconnecting(index) }
     }
   }
 
   private mutating func awaitExpiry(_ index: DeviceKey, at deadline: Moment) {
     devices[index]?.expiry = deadline
-    schedule.add(.expires(peripheral: index), at: deadline)
+    plan(at: deadline) { $0.expire(index, deadline) }
   }
 
-  mutating func expire(_ index: DeviceKey, _ deadline: Moment, at now: Moment) {
+  /// A temporary device has expired, unless it was found or connected meanwhile.
+  private mutating func expire(_ index: DeviceKey, _ deadline: Moment) {
     guard let device = devices[index], !stored.contains(index), device.expiry == deadline else { return }
     let end = device.lastFound + timing.temporary
     guard case .none = device.link, end <= now else {
@@ -201,7 +194,7 @@ extension Bluetoothd {
     emit(tree.remove(device.path))
   }
 
-  mutating func removeDevice(_ request: DBusCall, at now: Moment) throws(DBusError) {
+  mutating func removeDevice(_ request: DBusCall) throws(DBusError) {
     guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
       throw .doesNotExist
     }
@@ -209,9 +202,9 @@ extension Bluetoothd {
     stored.remove(index)
     bonds.remove(index)
     if devices[index]?.isConnected == true {
-      return beginDisconnecting(index, answering: request, removes: true, at: now)
+      return beginDisconnecting(index, answering: request, removes: true)
     }
-    cancelConnect(index, .canceled, at: now)
+    cancelConnect(index, .canceled)
     removeObject(of: index)
     reply(to: request)
   }

@@ -1,9 +1,8 @@
-import EventLoop
 import DBus
 
 /// The dispatch of method calls: of those that ``ObjectTree/hasMethod(_:)`` lets through.
 extension Bluetoothd {
-  mutating func dispatch(_ request: DBusCall, at now: Moment) throws(DBusError) {
+  mutating func dispatch(_ request: DBusCall) throws(DBusError) {
     if request.interface == DBusName.introspectable, request.member == "Introspect", request.signature == "",
       let document = tree.introspection(of: request.path)
     {
@@ -11,60 +10,40 @@ extension Bluetoothd {
     }
     guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
     guard tree.hasMethod(request) else { throw .unknownMethod(unknown(request)) }
-    switch (role, request.interface) {
-    case (_, DBusName.properties): try propertyCall(request, at: now)
-    case (.root, DBusName.objectManager): reply(to: request, tree.managedObjects())
-    case (.manager, BlueZName.agentManager): try agentCall(request)
-    case (.adapter(let number), BlueZName.adapter): try adapterCall(request, number, at: now)
-    case (.device(let index), BlueZName.device): try deviceCall(request, index, at: now)
-    case (.characteristic(let index, let handle), BlueZName.characteristic):
-      try characteristicCall(request, index, handle, at: now)
-    case (.descriptor(let index, let handle), BlueZName.descriptor):
-      try descriptorCall(request, index, handle)
+    if request.interface == DBusName.properties { return try propertyCall(request) }
+    switch (role, request.member) {
+    case (.root, "GetManagedObjects"): reply(to: request, tree.managedObjects())
+    case (.manager, _) where request.interface == BlueZName.agentManager: try agentCall(request)
+    case (.adapter(let number), "SetDiscoveryFilter"): try setDiscoveryFilter(request, number)
+    case (.adapter(let number), "StartDiscovery"): try startDiscovery(request, number)
+    case (.adapter(let number), "StopDiscovery"): try stopDiscovery(request, number)
+    case (.adapter, "GetDiscoveryFilters"): reply(to: request, .strings(DiscoveryFilter.keys))
+    case (.adapter, "RemoveDevice"): try removeDevice(request)
+    case (.device(let index), "Connect"): try connect(request, index)
+    case (.device(let index), "Disconnect"): disconnect(request, index)
+    case (.device(let index), "Pair"): try pair(request, index)
+    case (.device(let index), "CancelPairing"): try cancelPairing(request, index)
+    case (.characteristic(let index, let handle), _): try characteristicCall(request, index, handle)
+    case (.descriptor(let index, let handle), _): try descriptorCall(request, index, handle)
     default: throw .unknownMethod(unknown(request))
     }
   }
 
-  func unknown(_ request: DBusCall) -> String {
+  private func unknown(_ request: DBusCall) -> String {
     "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
       + "\"\(request.interface ?? "")\" doesn't exist\n"
   }
 
-  private mutating func adapterCall(
-    _ request: DBusCall, _ number: Int, at now: Moment
-  ) throws(DBusError) {
-    switch request.member {
-    case "SetDiscoveryFilter": try setDiscoveryFilter(request, number)
-    case "StartDiscovery": try startDiscovery(request, number, at: now)
-    case "StopDiscovery": try stopDiscovery(request, number, at: now)
-    case "GetDiscoveryFilters": reply(to: request, .strings(DiscoveryFilter.keys))
-    case "RemoveDevice": try removeDevice(request, at: now)
-    default: break
-    }
-  }
-
-  private mutating func deviceCall(
-    _ request: DBusCall, _ index: DeviceKey, at now: Moment
-  ) throws(DBusError) {
-    switch request.member {
-    case "Connect": try connect(request, index, at: now)
-    case "Disconnect": disconnect(request, index, at: now)
-    case "Pair": try pair(request, index, at: now)
-    case "CancelPairing": try cancelPairing(request, index, at: now)
-    default: break
-    }
-  }
-
   private mutating func characteristicCall(
-    _ request: DBusCall, _ index: DeviceKey, _ handle: UInt16, at now: Moment
+    _ request: DBusCall, _ index: DeviceKey, _ handle: UInt16
   ) throws(DBusError) {
     guard let characteristic = peripherals[index].database.characteristic(handle) else { return }
     switch request.member {
-    case "ReadValue": try read(request, index, characteristic, at: now)
-    case "WriteValue": try write(request, index, characteristic, at: now)
-    case "StartNotify": try startNotify(request, index, characteristic, at: now)
+    case "ReadValue": try read(request, index, characteristic)
+    case "WriteValue": try write(request, index, characteristic)
+    case "StartNotify": try startNotify(request, index, characteristic)
     case "StopNotify": try stopNotify(request, index, handle)
-    case "AcquireNotify": try acquireNotify(request, index, characteristic, at: now)
+    case "AcquireNotify": try acquireNotify(request, index, characteristic)
     // bluetoothd answers so without write-without-response; otherwise not simulated.
     case "AcquireWrite": throw .notSupported
     default: break

@@ -5,7 +5,7 @@ import DBus
 extension Bluetoothd {
   // MARK: Connect
 
-  mutating func connect(_ request: DBusCall, _ index: DeviceKey, at now: Moment) throws(DBusError) {
+  mutating func connect(_ request: DBusCall, _ index: DeviceKey) throws(DBusError) {
     guard adapters[of: index].power == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
@@ -17,8 +17,8 @@ extension Bluetoothd {
     beginAttempt(index)
     devices[index]?.link = .waiting(request)
     adapters[of: index].connecting.append(index)
-    startConnects(of: index.adapter, at: now)
-    expect(.connectTimesOut, of: index, after: timing.connectTimeout, at: now)
+    startConnects(of: index.adapter)
+    planForLink(of: index, after: timing.connectTimeout) { $0.cancelConnect(index, .abortByLocal) }
   }
 
   /// Invalidates the events scheduled for the device's link.
@@ -28,7 +28,7 @@ extension Bluetoothd {
   }
 
   /// Connects to the first waiting peripheral that advertises. The radio makes one link at a time.
-  mutating func startConnects(of number: Int, at now: Moment, betweenScans: Bool = false) {
+  mutating func startConnects(of number: Int, betweenScans: Bool = false) {
     while adapters[number].linking == nil, !adapters[number].isDiscovering || betweenScans {
       let next = adapters[number].connecting.first { key in
         if case .waiting = devices[key]?.link { isReachable(key) } else { false }
@@ -37,40 +37,44 @@ extension Bluetoothd {
       devices[next]?.link = .linking(call)
       adapters[number].linking = next
       // The exchange of features, after Connected is true, is the last eighth.
-      expect(.linked, of: next, after: timing.connect * 7 / 8, at: now)
+      planForLink(of: next, after: timing.connect * 7 / 8) { $0.linked(next) }
     }
   }
 
-  mutating func linked(_ index: DeviceKey, at now: Moment) {
+  /// The radio has established the link.
+  private mutating func linked(_ index: DeviceKey) {
     guard case .linking(let call) = devices[index]?.link else { return }
     adapters[of: index].linking = nil
     guard isReachable(index) else {
       // The peripheral has gone out of range: wait again.
       devices[index]?.link = .waiting(call)
-      return startConnects(of: index.adapter, at: now)
+      return startConnects(of: index.adapter)
     }
     adapters[of: index].connecting.removeAll { $0 == index }
     peripherals[index].radio.linked = index.adapter
     devices[index]?.link = .linked(call)
     stored.insert(index)
     change(device: index, [("Connected", .boolean(true))])
-    expect(.featured, of: index, after: timing.connect / 8, at: now)
-    startConnects(of: index.adapter, at: now)
+    planForLink(of: index, after: timing.connect / 8) { $0.featured(index) }
+    startConnects(of: index.adapter)
   }
 
-  mutating func featured(_ index: DeviceKey, at now: Moment) {
+  /// The features are exchanged: Connect is answered.
+  private mutating func featured(_ index: DeviceKey) {
     guard let device = devices[index], case .linked(let call) = device.link else { return }
     devices[index]?.link = .resolving
     let isPairing = device.pairing == call
-    if lacksKey(index) { lose(index, at: now) }
+    // The peripheral may have lost its part of the bond.
+    if bonds.contains(index), !peripherals[index].security.hasBond { lose(index) }
     if !isPairing { reply(to: call) }
-    guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter, at: now) }
-    beginPairing(index, at: now)
+    guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter) }
+    beginPairing(index)
     // A caller of the real bluetoothd, too, does not find the services immediately after the reply.
-    expect(.resolved, of: index, after: timing.connect / 100, at: now)
+    planForLink(of: index, after: timing.connect / 100) { $0.resolved(index) }
   }
 
-  mutating func resolved(_ index: DeviceKey, at now: Moment) {
+  /// Service discovery is complete.
+  private mutating func resolved(_ index: DeviceKey) {
     guard let device = devices[index], case .resolving = device.link else { return }
     devices[index]?.link = .up
     withdrawServices(of: index)
@@ -82,12 +86,15 @@ extension Bluetoothd {
       devices[index]?.discovered = true
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
-    resubscribe(index, at: now)
+    // bluetoothd subscribes again.
+    for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
+      perform(.subscribe(handle, []), index)
+    }
     if bonds.contains(index) { endPairing(index, .success([])) }
   }
 
   /// Ends a Connect without a link.
-  mutating func cancelConnect(_ index: DeviceKey, _ error: DBusError, at now: Moment) {
+  mutating func cancelConnect(_ index: DeviceKey, _ error: DBusError) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):
@@ -96,30 +103,28 @@ extension Bluetoothd {
       adapters[of: index].connecting.removeAll { $0 == index }
       if adapters[of: index].linking == index { adapters[of: index].linking = nil }
       if device.pairing != call { refuse(call, error) }
-      if adapters[of: index].power == .on { startConnects(of: index.adapter, at: now) }
+      if adapters[of: index].power == .on { startConnects(of: index.adapter) }
     case .none, .linked, .resolving, .up, .disconnecting: break
     }
   }
 
   // MARK: Disconnect
 
-  mutating func disconnect(_ request: DBusCall, _ index: DeviceKey, at now: Moment) {
+  mutating func disconnect(_ request: DBusCall, _ index: DeviceKey) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .none: reply(to: request)
     case .waiting, .linking:
-      cancelConnect(index, .canceled, at: now)
+      cancelConnect(index, .canceled)
       reply(to: request)
     case .linked, .resolving, .up, .disconnecting:
-      beginDisconnecting(index, answering: request, removes: false, at: now)
+      beginDisconnecting(index, answering: request, removes: false)
     }
   }
 
   /// Begins to disconnect, or joins a Disconnect in progress.
   /// - Parameter removes: whether the device is removed when the link has ended.
-  mutating func beginDisconnecting(
-    _ index: DeviceKey, answering call: DBusCall, removes: Bool, at now: Moment
-  ) {
+  mutating func beginDisconnecting(_ index: DeviceKey, answering call: DBusCall, removes: Bool) {
     guard let device = devices[index], device.isConnected else { return }
     var disconnecting = Device.Disconnecting(resolved: device.isUsable)
     var isFirst = true
@@ -131,13 +136,13 @@ extension Bluetoothd {
     disconnecting.calls.append(call)
     if removes { disconnecting.removes = true }
     devices[index]?.link = .disconnecting(disconnecting)
-    if isFirst { expect(.disconnects, of: index, after: timing.disconnect, at: now) }
+    if isFirst { planForLink(of: index, after: timing.disconnect) { $0.finishDisconnecting(index) } }
   }
 
   /// The delay of a Disconnect is over.
-  mutating func finishDisconnecting(_ index: DeviceKey, at now: Moment) {
+  mutating func finishDisconnecting(_ index: DeviceKey) {
     guard case .disconnecting(let disconnecting) = devices[index]?.link else { return }
-    unlink(index, at: now)
+    unlink(index)
     if disconnecting.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
     hangUpChannels(of: index)
     for call in disconnecting.calls { reply(to: call) }
@@ -148,15 +153,15 @@ extension Bluetoothd {
       failOperations(of: index)
       endPairing(index, .failure(.authenticationCanceled))
     }
-    startConnects(of: index.adapter, at: now)
+    startConnects(of: index.adapter)
   }
 
   // MARK: Loss
 
   /// The link is ended by the peripheral, the radio, or the adapter's power.
-  mutating func lose(_ index: DeviceKey, at now: Moment) {
+  mutating func lose(_ index: DeviceKey) {
     guard let device = devices[index], device.isConnected else { return }
-    unlink(index, at: now)
+    unlink(index)
     if case .linked(let call) = device.link, device.pairing != call {
       refuse(call, .abortByLocal)
     }
@@ -171,7 +176,7 @@ extension Bluetoothd {
     endPairing(index, .failure(.authenticationCanceled))
   }
 
-  private mutating func unlink(_ index: DeviceKey, at now: Moment) {
+  private mutating func unlink(_ index: DeviceKey) {
     devices[index]?.link = .none
     for handle in devices[index]?.subscriptions.keys.sorted() ?? [] {
       devices[index]?.subscriptions[handle]?.isConfigured = false
@@ -179,9 +184,9 @@ extension Bluetoothd {
     beginAttempt(index)
     peripherals[index].radio.linked = nil
     peripherals[index].values.disconnected()
-    expectAdvertisement(of: index.peripheral, at: now)
+    expectAdvertisement(of: index.peripheral)
     // Other adapters may wait for it.
-    for number in adapters.indices where number != index.adapter { startConnects(of: number, at: now) }
+    for number in adapters.indices where number != index.adapter { startConnects(of: number) }
   }
 
   /// The sockets of AcquireNotify end with the link; subscriptions by StartNotify do not.
@@ -198,24 +203,25 @@ extension Bluetoothd {
   }
 
   /// A peripheral that does not answer ends the link.
-  mutating func hangUp(_ index: DeviceKey, at now: Moment) {
-    lose(index, at: now)
-    startConnects(of: index.adapter, at: now)
+  mutating func hangUp(_ index: DeviceKey) {
+    lose(index)
+    startConnects(of: index.adapter)
   }
 
   /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
-  mutating func endPairing(_ index: DeviceKey, at now: Moment) {
+  mutating func endPairing(_ index: DeviceKey) {
     stored.remove(index)
     bonds.remove(index)
-    unlink(index, at: now)
+    unlink(index)
     removeObject(of: index)
-    startConnects(of: index.adapter, at: now)
+    startConnects(of: index.adapter)
   }
 
-  mutating func superviseLink(_ index: DeviceKey, at now: Moment) {
+  /// The supervision time-out is over.
+  mutating func superviseLink(_ index: DeviceKey) {
     // The peripheral may have returned and gone again.
     if let since = peripherals[index].radio.goneSince, since + timing.supervision <= now {
-      hangUp(index, at: now)
+      hangUp(index)
     }
   }
 }

@@ -7,8 +7,7 @@ extension Bluetoothd {
   // MARK: Calls
 
   mutating func startNotify(
-    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic
   ) throws(DBusError) {
     guard let device = devices[index] else { return }
     var subscription = device.subscriptions[characteristic.handle, default: Device.Subscription()]
@@ -22,15 +21,14 @@ extension Bluetoothd {
     devices[index]?.subscriptions[characteristic.handle] = subscription
     // The call succeeds without a link, and the subscription follows on the next one.
     guard device.isUsable else { return reply(to: request) }
-    let subscriber = Device.Subscriber(client: request.client, call: request)
-    if subscription.isConfigured { return subscribed([subscriber], index, characteristic.handle, at: now) }
+    if subscription.isConfigured { return subscribed([request], index, characteristic.handle) }
     for (position, operation) in device.operations.enumerated() {
       if case .subscribe(characteristic.handle, let others) = operation {
-        devices[index]?.operations[position] = .subscribe(characteristic.handle, others + [subscriber])
+        devices[index]?.operations[position] = .subscribe(characteristic.handle, others + [request])
         return
       }
     }
-    perform(.subscribe(characteristic.handle, [subscriber]), index, at: now)
+    perform(.subscribe(characteristic.handle, [request]), index)
   }
 
   mutating func stopNotify(_ request: DBusCall, _ index: DeviceKey, _ handle: UInt16) throws(DBusError) {
@@ -49,8 +47,7 @@ extension Bluetoothd {
   }
 
   mutating func acquireNotify(
-    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic
   ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let present = device.subscriptions[characteristic.handle]
@@ -63,15 +60,13 @@ extension Bluetoothd {
     if let path = path(of: characteristic.handle, in: index) {
       _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
     }
-    perform(.acquire(characteristic.handle, request), index, at: now)
+    perform(.acquire(characteristic.handle, request), index)
   }
 
   // MARK: Subscriptions
 
   /// The client configuration has been written: replies to callers of StartNotify.
-  mutating func subscribed(
-    _ subscribers: [Device.Subscriber], _ index: DeviceKey, _ handle: UInt16, at now: Moment
-  ) {
+  mutating func subscribed(_ calls: [DBusCall], _ index: DeviceKey, _ handle: UInt16) {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
     else { return }
     devices[index]?.subscriptions[handle]?.isConfigured = true
@@ -79,39 +74,25 @@ extension Bluetoothd {
       change(characteristic: handle, of: index, "Notifying", .boolean(true))
     }
     // A call of a client that has unsubscribed meanwhile is never answered.
-    for subscriber in subscribers where subscription.clients.contains(subscriber.client) {
-      if let call = subscriber.call { reply(to: call) }
-    }
-    startSampling(index, handle, at: now)
+    for call in calls where subscription.clients.contains(call.client) { reply(to: call) }
+    startSampling(index, handle)
   }
 
   /// The client configuration could not be written: the subscriptions end, Notifying does not change.
-  mutating func refuse(
-    _ subscribers: [Device.Subscriber], _ error: DBusError, _ index: DeviceKey, _ handle: UInt16
-  ) {
-    for subscriber in subscribers {
-      devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == subscriber.client }
-      if let call = subscriber.call { refuse(call, error) }
-    }
-    if devices[index]?.subscriptions[handle]?.isActive == false {
-      devices[index]?.subscriptions[handle] = nil
-    }
+  mutating func refuse(_ calls: [DBusCall], _ error: DBusError, _ index: DeviceKey, _ handle: UInt16) {
+    for call in calls { refuse(call, error) }
+    // All clients are in the operation; others may have acquired the notifications meanwhile.
+    if devices[index]?.subscriptions[handle]?.socket == nil { devices[index]?.subscriptions[handle] = nil }
   }
 
   /// The client configuration has been written: replies to AcquireNotify with a socket.
-  mutating func acquired(_ call: DBusCall, _ index: DeviceKey, _ handle: UInt16, at now: Moment) {
+  mutating func acquired(_ call: DBusCall, _ index: DeviceKey, _ handle: UInt16) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
     let channel = ChannelID(number: makeNumber())
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
     change(characteristic: handle, of: index, "NotifyAcquired", .boolean(true))
     emit(.open(channel, for: call))
-    startSampling(index, handle, at: now)
-  }
-
-  /// The client configuration could not be written: there is no reply, and the notifications remain acquired.
-  mutating func leaveStuck(_ index: DeviceKey, _ handle: UInt16) {
-    guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
-    devices[index]?.subscriptions[handle]?.socket = .stuck
+    startSampling(index, handle)
   }
 
   func isStuck(_ index: DeviceKey) -> Bool {
@@ -119,13 +100,6 @@ extension Bluetoothd {
   }
 
   /// bluetoothd subscribes again on a new link.
-  mutating func resubscribe(_ index: DeviceKey, at now: Moment) {
-    for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
-      let subscribers = subscription.clients.map { Device.Subscriber(client: $0, call: nil) }
-      perform(.subscribe(handle, subscribers), index, at: now)
-    }
-  }
-
   mutating func endNotifications(ofLeaving name: String) {
     for (index, device) in devices {
       for (handle, subscription) in device.subscriptions {
@@ -157,7 +131,7 @@ extension Bluetoothd {
   // MARK: Values
 
   /// The client configuration has been written: a sensor's samples begin.
-  private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16, at now: Moment) {
+  private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16) {
     peripherals[index].values.subscriptionChanged(handle, at: now)
     expectValues(of: index.peripheral)
   }
@@ -172,10 +146,11 @@ extension Bluetoothd {
     let next = peripherals[index].values.next(for: subscribed(to: key(ofPeripheral: index)))
     guard let next, next != peripherals[index].due else { return }
     peripherals[index].due = next
-    schedule.add(.values(peripheral: index), at: next)
+    plan(at: next) { $0.takeValues(of: index, next) }
   }
 
-  mutating func takeValues(of index: Int, _ deadline: Moment, at now: Moment) {
+  /// A sensor takes a sample for subscribers, or a generator sets the next value.
+  private mutating func takeValues(of index: Int, _ deadline: Moment) {
     // Otherwise another event has been scheduled since.
     guard peripherals[index].due == deadline else { return }
     peripherals[index].due = nil

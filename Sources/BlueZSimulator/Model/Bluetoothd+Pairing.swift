@@ -21,7 +21,7 @@ extension Bluetoothd {
     reply(to: request)
   }
 
-  mutating func pair(_ request: DBusCall, _ index: DeviceKey, at now: Moment) throws(DBusError) {
+  mutating func pair(_ request: DBusCall, _ index: DeviceKey) throws(DBusError) {
     guard adapters[of: index].power == .on else { throw .notReady }
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
@@ -34,28 +34,26 @@ extension Bluetoothd {
       // The attempt has no time-out.
       devices[index]?.link = .waiting(request)
       adapters[of: index].connecting.append(index)
-      startConnects(of: index.adapter, at: now)
-    case .up: beginPairing(index, at: now)
+      startConnects(of: index.adapter)
+    case .up: beginPairing(index)
     // Begins when the link is up.
     case .waiting, .linking, .linked, .resolving, .disconnecting: break
     }
   }
 
-  mutating func cancelPairing(
-    _ request: DBusCall, _ index: DeviceKey, at now: Moment
-  ) throws(DBusError) {
+  mutating func cancelPairing(_ request: DBusCall, _ index: DeviceKey) throws(DBusError) {
     guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
     if device.isConnected {
-      hangUp(index, at: now)
+      hangUp(index)
     } else {
-      cancelConnect(index, .authenticationCanceled, at: now)
+      cancelConnect(index, .authenticationCanceled)
       endPairing(index, .failure(.authenticationCanceled))
     }
     reply(to: request)
   }
 
   /// The link is up: asks the peripheral to pair.
-  mutating func beginPairing(_ index: DeviceKey, at now: Moment) {
+  mutating func beginPairing(_ index: DeviceKey) {
     guard let device = devices[index], let pairing = device.pairing, !bonds.contains(index) else { return }
     guard let agent = agents[pairing.client] else {
       return endPairing(index, .failure(.authenticationFailed))
@@ -63,33 +61,34 @@ extension Bluetoothd {
     let fault = peripherals[index].security.fault
     peripherals[index].security.fault = nil
     switch fault {
-    case .drop: return hangUp(index, at: now)
-    case .silence: return expect(.hangsUp, of: index, after: Self.timeout, at: now)
+    case .drop: return hangUp(index)
+    case .silence: return planForLink(of: index, after: Self.timeout) { $0.hangUp(index) }
     case .error, nil: break
     }
-    guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
+    guard peripherals[index].security.pairs else { return refusePairing(index) }
     guard peripherals[index].security.passkey != nil else { return completePairing(index) }
-    schedule.add(.passkeyMissing(peripheral: index, pairing), at: now + Self.timeout)
+    plan(at: now + Self.timeout) { $0.endPasskey(index, pairing) }
     emit(.askPasskey(agent: agent, of: pairing.client, device: device.path, for: pairing))
   }
 
   /// The agent's answer; nil: it refuses.
-  mutating func passkeyEntered(_ passkey: Int?, for call: DBusCall, at now: Moment) {
+  mutating func passkeyEntered(_ passkey: Int?, for call: DBusCall) {
     guard let index = devices.first(where: { $0.value.pairing == call })?.key else { return }
     switch passkey {
     case nil: endPairing(index, .failure(.authenticationFailed))
     case peripherals[index].security.passkey: completePairing(index)
-    default: refusePairing(index, at: now)
+    default: refusePairing(index)
     }
   }
 
-  mutating func endPasskey(_ index: DeviceKey, _ call: DBusCall, at now: Moment) {
-    if devices[index]?.pairing == call, !bonds.contains(index) { hangUp(index, at: now) }
+  /// The passkey for a call of Pair was perhaps not entered in time.
+  private mutating func endPasskey(_ index: DeviceKey, _ call: DBusCall) {
+    if devices[index]?.pairing == call, !bonds.contains(index) { hangUp(index) }
   }
 
-  private mutating func refusePairing(_ index: DeviceKey, at now: Moment) {
+  private mutating func refusePairing(_ index: DeviceKey) {
     endPairing(index, .failure(.authenticationFailed))
-    hangUp(index, at: now)
+    hangUp(index)
   }
 
   private mutating func completePairing(_ index: DeviceKey) {
@@ -110,7 +109,4 @@ extension Bluetoothd {
     devices[index]?.pairing = nil
     emit(.answer(pairing, answer))
   }
-
-  /// Whether the link ends at once, as the peripheral has lost its part of the bond.
-  func lacksKey(_ index: DeviceKey) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
 }

@@ -9,41 +9,42 @@ extension Bluetoothd {
   }
 
   /// A peripheral advertises again, or the link of one has ended.
-  private mutating func startConnects(at now: Moment) {
-    for number in adapters.indices { startConnects(of: number, at: now) }
+  private mutating func startConnects() {
+    for number in adapters.indices { startConnects(of: number) }
   }
 
   /// Goes out of range: a link ends by supervision time-out.
-  mutating func vanish(_ index: Int, at now: Moment) {
+  mutating func vanish(_ index: Int) {
     if peripherals[index].radio.inRange { peripherals[index].radio.goneSince = now }
     if peripherals[index].radio.linked != nil {
-      expect(.supervisionEnds, of: key(ofPeripheral: index), after: timing.supervision, at: now)
+      let key = key(ofPeripheral: index)
+      planForLink(of: key, after: timing.supervision) { $0.superviseLink(key) }
     }
   }
 
   /// Comes back into range.
-  mutating func comeBack(_ index: Int, at now: Moment) {
+  mutating func comeBack(_ index: Int) {
     peripherals[index].radio.goneSince = nil
-    expectAdvertisement(of: index, at: now)
-    startConnects(at: now)
+    expectAdvertisement(of: index)
+    startConnects()
   }
 
   /// The reset button: the link ends, RAM is cleared, and it advertises again after 0.3 s.
-  mutating func reset(_ index: Int, at now: Moment) {
+  mutating func reset(_ index: Int) {
     let start = now + .milliseconds(300)
-    lose(key(ofPeripheral: index), at: now)
+    lose(key(ofPeripheral: index))
     peripherals[index].values.reset(at: start)
     if peripherals[index].radio.advertises {
       peripherals[index].radio.advertises = false
-      schedule.add(.started(peripheral: index), at: start)
+      plan(at: start) { $0.start(index) }
     }
-    startConnects(at: now)
+    startConnects()
   }
 
   /// Sets a value and notifies subscribers: with a sensor's next sample, else at once.
   /// - Returns: whether the value is possible.
   mutating func setValue(
-    _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8], at now: Moment
+    _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8]
   ) -> Bool {
     guard let notifications = peripherals[index].values.set(characteristic, to: bytes, at: now) else {
       return false
@@ -53,16 +54,17 @@ extension Bluetoothd {
     return true
   }
 
-  mutating func start(_ index: Int, at now: Moment) {
+  /// A micro:bit has started after a reset.
+  private mutating func start(_ index: Int) {
     peripherals[index].radio.advertises = true
-    expectAdvertisement(of: index, at: now)
-    startConnects(at: now)
+    expectAdvertisement(of: index)
+    startConnects()
   }
 
   /// How well an adapter receives the peripheral; nil: it is out of its range.
-  mutating func setStrength(_ index: Int, _ strength: Int?, of adapter: Int, at now: Moment) {
+  mutating func setStrength(_ index: Int, _ strength: Int?, of adapter: Int) {
     peripherals[index].radio.strengths[adapter] = strength
-    expectAdvertisement(of: index, at: now)
-    startConnects(at: now)
+    expectAdvertisement(of: index)
+    startConnects()
   }
 }

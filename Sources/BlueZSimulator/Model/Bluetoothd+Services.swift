@@ -29,21 +29,16 @@ extension Bluetoothd {
     for service in peripherals[index].services where !device.exported.contains(service.handle) {
       devices[index]?.exported.insert(service.handle)
       let servicePath = Self.servicePath(device.path, service.handle)
-      emit(
-        tree.add(
-          servicePath, .service(index), under: device.path, Describe.service(service, of: device.path)))
+      add(servicePath, .service, under: device.path, Describe.service(service, of: device.path))
       for characteristic in service.characteristics {
         let path = Self.characteristicPath(device.path, service.handle, characteristic.handle)
-        emit(
-          tree.add(
-            path, .characteristic(index, characteristic.handle), under: servicePath,
-            Describe.characteristic(characteristic, of: servicePath)))
+        add(
+          path, .characteristic(index, characteristic.handle), under: servicePath,
+          Describe.characteristic(characteristic, of: servicePath))
         for descriptor in characteristic.descriptors {
-          emit(
-            tree.add(
-              "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
-              .descriptor(index, descriptor.handle), under: path,
-              Describe.descriptor(descriptor, of: path)))
+          add(
+            "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
+            .descriptor(index, descriptor.handle), under: path, Describe.descriptor(descriptor, of: path))
         }
       }
     }

@@ -1,12 +1,10 @@
-import EventLoop
 import DBus
 import Peripherals
 
 /// Reads and writes.
 extension Bluetoothd {
   mutating func read(
-    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic
   ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let offset = try Self.offset(request.arguments[0])
@@ -17,12 +15,11 @@ extension Bluetoothd {
         return
       }
     }
-    perform(.read(characteristic.handle, [request], offset: offset), index, at: now)
+    perform(.read(characteristic.handle, [request], offset: offset), index)
   }
 
   mutating func write(
-    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ request: DBusCall, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic
   ) throws(DBusError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let isBusy = device.operations.contains { operation in
@@ -37,10 +34,10 @@ extension Bluetoothd {
       guard bytes.count <= Int(Self.mtu) - 3 else { throw .failed("Failed to initiate write") }
       // The command is sent even if only "write" is supported; then the peripheral ignores it.
       let isReceived = peripherals[index].radio.inRange && !demandsPairing(index, characteristic.handle)
-      if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic, at: now) }
+      if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic) }
       reply(to: request)
     case nil, "request", "reliable":
-      perform(.write(characteristic.handle, bytes, request, offset: offset), index, at: now)
+      perform(.write(characteristic.handle, bytes, request, offset: offset), index)
     default: throw .notSupported
     }
   }
@@ -64,22 +61,22 @@ extension Bluetoothd {
   // MARK: ATT
 
   /// Queues a request: there is one at a time on a link.
-  mutating func perform(_ operation: Device.Operation, _ index: DeviceKey, at now: Moment) {
+  mutating func perform(_ operation: Device.Operation, _ index: DeviceKey) {
     guard let device = devices[index] else { return }
     devices[index]?.operations.append(operation)
-    if device.operations.isEmpty { send(index, at: now) }
+    if device.operations.isEmpty { send(index) }
   }
 
   /// Sends the first queued request.
-  private mutating func send(_ index: DeviceKey, at now: Moment) {
+  private mutating func send(_ index: DeviceKey) {
     guard let operation = devices[index]?.operations.first else { return }
     if demandsPairing(index, operation.handle) {
       // bluetoothd asks an agent to confirm the pairing, and there is none.
-      expect(.pairingEnds, of: index, after: .seconds(30), at: now)
+      planForLink(of: index, after: .seconds(30)) { $0.endPairing(index) }
     } else if let fault = nextSubscriptionFault(operation, index) {
-      apply(fault, operation, index, at: now)
+      apply(fault, operation, index)
     } else {
-      expect(.answered, of: index, after: timing.attribute, at: now)
+      planForLink(of: index, after: timing.attribute) { $0.answer(index) }
     }
   }
 
@@ -102,29 +99,27 @@ extension Bluetoothd {
     return fault.fault
   }
 
-  private mutating func apply(
-    _ fault: LinkFault, _ operation: Device.Operation, _ index: DeviceKey,
-    at now: Moment
-  ) {
+  private mutating func apply(_ fault: LinkFault, _ operation: Device.Operation, _ index: DeviceKey) {
     switch fault {
-    case .drop: hangUp(index, at: now)
-    case .silence(let duration): expect(.hangsUp, of: index, after: duration, at: now)
+    case .drop: hangUp(index)
+    case .silence(let duration): planForLink(of: index, after: duration) { $0.hangUp(index) }
     case .error(let code):
       devices[index]?.operations.removeFirst()
       fail(operation, .attribute(code), index)
-      send(index, at: now)
+      send(index)
     }
   }
 
-  mutating func answer(_ index: DeviceKey, at now: Moment) {
+  /// The peripheral answers the first queued request.
+  private mutating func answer(_ index: DeviceKey) {
     guard let device = devices[index], !device.operations.isEmpty else { return }
     // Out of range there is no answer. The radio sends again until the link ends.
     guard peripherals[index].radio.inRange else {
-      return expect(.answered, of: index, after: .milliseconds(50), at: now)
+      return planForLink(of: index, after: .milliseconds(50)) { $0.answer(index) }
     }
     devices[index]?.operations.removeFirst()
-    complete(device.operations[0], index, at: now)
-    send(index, at: now)
+    complete(device.operations[0], index)
+    send(index)
   }
 
   /// The peripheral has rejected the request, or its link has ended.
@@ -132,37 +127,34 @@ extension Bluetoothd {
     switch operation {
     case .read(_, let calls, _): for call in calls { refuse(call, error) }
     case .write(_, _, let call, _): refuse(call, error)
-    case .subscribe(let handle, let subscribers): refuse(subscribers, error, index, handle)
-    case .acquire(let handle, _): leaveStuck(index, handle)
+    case .subscribe(let handle, let calls): refuse(calls, error, index, handle)
+    case .acquire(let handle, _):
+      // There is no reply, and the notifications remain acquired.
+      guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return }
+      devices[index]?.subscriptions[handle]?.socket = .stuck
     }
   }
 
-  private mutating func complete(_ operation: Device.Operation, _ index: DeviceKey, at now: Moment) {
-    switch operation {
-    case .read(let handle, let calls, let offset):
-      do throws(DBusError) {
-        let bytes = try content(of: handle, index, from: offset, at: now)
+  private mutating func complete(_ operation: Device.Operation, _ index: DeviceKey) {
+    do throws(DBusError) {
+      switch operation {
+      case .read(let handle, let calls, let offset):
+        let bytes = try content(of: handle, index, from: offset)
         change(characteristic: handle, of: index, "Value", .bytes(bytes))
         for call in calls { reply(to: call, .bytes(bytes)) }
-      } catch {
-        for call in calls { refuse(call, error) }
-      }
-    case .write(let handle, let bytes, let call, let offset):
-      do throws(DBusError) {
-        try accept(bytes, offset: offset, handle, index, at: now)
+      case .write(let handle, let bytes, let call, let offset):
+        try accept(bytes, offset: offset, handle, index)
         reply(to: call)
-      } catch {
-        refuse(call, error)
+      case .subscribe(let handle, let calls): subscribed(calls, index, handle)
+      case .acquire(let handle, let call): acquired(call, index, handle)
       }
-    case .subscribe(let handle, let subscribers): subscribed(subscribers, index, handle, at: now)
-    case .acquire(let handle, let call): acquired(call, index, handle, at: now)
+    } catch {
+      fail(operation, error, index)
     }
   }
 
   /// The peripheral's response to a read.
-  private func content(
-    of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: Moment
-  ) throws(DBusError) -> [UInt8] {
+  private func content(of handle: UInt16, _ index: DeviceKey, from offset: Int) throws(DBusError) -> [UInt8] {
     let peripheral = peripherals[index]
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
       throw .readNotPermitted
@@ -174,20 +166,20 @@ extension Bluetoothd {
 
   /// The peripheral's response to a write.
   private mutating func accept(
-    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: Moment
+    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey
   ) throws(DBusError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
     if offset > 0 { throw .invalidOffset }
-    guard apply(bytes, index, characteristic, at: now) else { throw .invalidLength }
+    guard apply(bytes, index, characteristic) else { throw .invalidLength }
   }
 
   /// Applies a write; false if its length is invalid.
   private mutating func apply(
-    _ bytes: [UInt8], _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ bytes: [UInt8], _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic
   ) -> Bool {
-    guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
+    guard peripherals[index].values.write(bytes, to: characteristic, at: now) else { return false }
+    peripherals[index].writes[characteristic.handle, default: Writes()].append(bytes)
     expectValues(of: index.peripheral)
     return true
   }

@@ -5,49 +5,14 @@ import Peripherals
 
 /// bluetoothd 5.66 with its adapters and the peripherals: a pure state machine.
 ///
-/// Inputs are method calls, time, clients that leave the bus, and control commands; ``takeEffects()`` says what is to be
-/// done then, in order. The order of signals and replies, the error names and the defaults of ``Timing`` were recorded.
+/// Inputs are method calls, time, clients that leave the bus, and control commands, each at ``now``; ``takeEffects()`` says
+/// what is to be done then, in order. The order of signals and replies, the error names and the defaults of ``Timing`` were
+/// recorded.
 struct Bluetoothd: Sendable {
+  /// What happens to the model at a certain time.
+  typealias Event = @Sendable (inout Self) -> Void
+
   static let mtu: UInt16 = 23
-
-  /// A scheduled event. `attempt` and `scan` tell events that are no longer valid.
-  enum Event: Sendable {
-    /// Something happens to a link, unless that has ended.
-    case link(LinkEvent, of: DeviceKey, attempt: UInt64)
-    /// A peripheral advertises.
-    case found(peripheral: DeviceKey, scan: UInt64)
-    /// A scan ends and the next begins.
-    case scanEnds(adapter: Int, UInt64)
-    /// A sensor takes a sample for subscribers, or a generator sets the next value.
-    case values(peripheral: Int)
-    /// The passkey for a call of Pair was not entered in time.
-    indirect case passkeyMissing(peripheral: DeviceKey, DBusCall)
-    /// A temporary device may have expired.
-    case expires(peripheral: DeviceKey)
-    /// A micro:bit has started after a reset.
-    case started(peripheral: Int)
-  }
-
-  enum LinkEvent: Sendable {
-    /// The link is established.
-    case linked
-    /// The features are exchanged: Connect is answered.
-    case featured
-    /// Service discovery is complete.
-    case resolved
-    /// The Connect times out.
-    case connectTimesOut
-    /// The delay of a Disconnect is over.
-    case disconnects
-    /// The supervision time-out is over.
-    case supervisionEnds
-    /// An ATT request is answered.
-    case answered
-    /// The peripheral, which does not answer, ends the link.
-    case hangsUp
-    /// Pairing was not confirmed in time.
-    case pairingEnds
-  }
 
   let timing: Timing
   var tree = ObjectTree()
@@ -61,13 +26,16 @@ struct Bluetoothd: Sendable {
   /// The paths of the agents, by the clients that registered them.
   var agents: [String: String] = [:]
 
-  var schedule = Schedule<Event>()
+  /// The time of the present input.
+  private(set) var now: Moment
+  private var schedule = Schedule<Event>()
   var random: SplitMix
   private var lastNumber: UInt64 = 0
   var out: [Effect] = []
 
   init(_ options: SimulatorOptions, at now: Moment) {
     var random = SplitMix(seed: options.seed)
+    self.now = now
     timing = options.timing
     adapters = (0..<options.adapters).map { Adapter(number: $0) }
     peripherals = options.peripherals(at: now, random: &random)
@@ -79,51 +47,24 @@ struct Bluetoothd: Sendable {
 
   // MARK: Inputs
 
-  /// When ``advance(to:)`` is to be called next.
+  /// Gives the model an input.
+  mutating func take(at now: Moment, _ input: (inout Self) throws -> Void) rethrows {
+    self.now = now
+    try input(&self)
+  }
+
+  /// When ``advance()`` is to be called next.
   var nextEvent: Moment? { schedule.next }
 
-  /// Performs all events that are due by `now`.
-  mutating func advance(to now: Moment) {
-    while let (event, deadline) = schedule.pop(by: now) {
-      switch event {
-      case .values(let index): takeValues(of: index, deadline, at: now)
-      case .found(let index, let scan): find(index, scan, at: now)
-      case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
-      case .link(let event, let index, let attempt):
-        if devices[index]?.attempt == attempt { happen(event, to: index, at: now) }
-      case .passkeyMissing(let index, let call): endPasskey(index, call, at: now)
-      case .expires(let index): expire(index, deadline, at: now)
-      case .started(let index): start(index, at: now)
-      }
-    }
-  }
-
-  private mutating func happen(_ event: LinkEvent, to index: DeviceKey, at now: Moment) {
-    switch event {
-    case .linked: linked(index, at: now)
-    case .featured: featured(index, at: now)
-    case .resolved: resolved(index, at: now)
-    case .connectTimesOut: cancelConnect(index, .abortByLocal, at: now)
-    case .disconnects: finishDisconnecting(index, at: now)
-    case .supervisionEnds: superviseLink(index, at: now)
-    case .answered: answer(index, at: now)
-    case .hangsUp: hangUp(index, at: now)
-    case .pairingEnds: endPairing(index, at: now)
-    }
-  }
-
-  /// Schedules an event of the device's present link, or of the present attempt to make one.
-  /// Without a delay it happens at once.
-  mutating func expect(_ event: LinkEvent, of index: DeviceKey, after delay: Duration, at now: Moment) {
-    guard let attempt = devices[index]?.attempt else { return }
-    if delay == .zero { return happen(event, to: index, at: now) }
-    schedule.add(.link(event, of: index, attempt: attempt), at: now + delay)
+  /// Performs all events that are due.
+  mutating func advance() {
+    while let event = schedule.pop(by: now) { event(&self) }
   }
 
   /// Handles a method call.
-  mutating func handle(_ request: DBusCall, at now: Moment) {
+  mutating func handle(_ request: DBusCall) {
     do throws(DBusError) {
-      try dispatch(request, at: now)
+      try dispatch(request)
     } catch {
       refuse(request, error)
     }
@@ -142,6 +83,20 @@ struct Bluetoothd: Sendable {
       for (handle, subscription) in device.subscriptions where subscription.channel == channel {
         releaseSocket(index, handle)
       }
+    }
+  }
+
+  // MARK: Events
+
+  mutating func plan(at deadline: Moment, _ event: @escaping Event) { schedule.add(event, at: deadline) }
+
+  /// Plans an event of the device's present link, or of the present attempt to make one: it does not happen when that has
+  /// ended. Without a delay it happens at once.
+  mutating func planForLink(of index: DeviceKey, after delay: Duration, _ event: @escaping Event) {
+    guard let attempt = devices[index]?.attempt else { return }
+    if delay == .zero { return event(&self) }
+    plan(at: now + delay) { model in
+      if model.devices[index]?.attempt == attempt { event(&model) }
     }
   }
 
@@ -170,6 +125,12 @@ struct Bluetoothd: Sendable {
   mutating func makeNumber() -> UInt64 {
     lastNumber += 1
     return lastNumber
+  }
+
+  mutating func add(
+    _ path: String, _ role: ObjectTree.Role, under parent: String, _ interfaces: [ObjectTree.Interface]
+  ) {
+    emit(tree.add(path, role, under: parent, interfaces))
   }
 
   mutating func change(adapter number: Int, _ changes: [ObjectTree.Property]) {

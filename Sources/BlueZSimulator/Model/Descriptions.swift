@@ -1,4 +1,5 @@
 import DBus
+import GATT
 import Peripherals
 
 /// bluetoothd's objects: interfaces and properties in the recorded order.
@@ -9,13 +10,21 @@ enum Describe {
   private static let introspectable = Interface(DBusName.introspectable)
   private static let properties = Interface(DBusName.properties)
 
+  /// An object that has nothing but this interface and the standard ones.
+  private static func object(_ name: String, _ list: [Property]) -> [Interface] {
+    [introspectable, Interface(name, list), properties]
+  }
+
   static let manager = [
     introspectable, Interface(BlueZName.agentManager), Interface(BlueZName.profileManager),
     Interface(BlueZName.healthManager),
   ]
 
-  static let adapterUUIDs = DBusValue.strings(
-    ["1801", "1800", "1200", "110c", "110e", "180a"].map { "0000\($0)-0000-1000-8000-00805f9b34fb" })
+  private static func uuids(_ assigned: UInt32...) -> DBusValue {
+    .strings(assigned.map { BluetoothUUID(short: $0).description })
+  }
+
+  static let adapterUUIDs = uuids(0x1801, 0x1800, 0x1200, 0x110C, 0x110E, 0x180A)
 
   /// The adapter, without ``advertising``.
   static func adapter(_ adapter: Adapter, powered: Bool) -> [Interface] {
@@ -41,14 +50,7 @@ enum Describe {
         ]),
       properties,
       Interface(BlueZName.gattManager),
-      Interface(
-        BlueZName.media,
-        [
-          (
-            "SupportedUUIDs",
-            .strings(["0000110a-0000-1000-8000-00805f9b34fb", "0000110b-0000-1000-8000-00805f9b34fb"])
-          )
-        ]),
+      Interface(BlueZName.media, [("SupportedUUIDs", uuids(0x110A, 0x110B))]),
       Interface(BlueZName.network),
     ]
   }
@@ -79,7 +81,7 @@ enum Describe {
       ("Adapter", .objectPath(adapter)),
       ("ServicesResolved", .boolean(false)),
     ]
-    return [introspectable, Interface(BlueZName.device, own + data(peripheral)), properties]
+    return object(BlueZName.device, own + data(peripheral))
   }
 
   /// What a peripheral advertises.
@@ -100,29 +102,25 @@ enum Describe {
   }
 
   static func service(_ service: GATTDatabase.Service, of device: String) -> [Interface] {
-    [
-      introspectable,
-      Interface(
-        BlueZName.gattService,
-        [
-          ("UUID", .string(service.uuid.description)),
-          ("Device", .objectPath(device)),
-          ("Primary", .boolean(true)),
-          ("Includes", .array(of: "o", [])),
-        ]),
-      properties,
-    ]
+    object(
+      BlueZName.gattService,
+      [
+        ("UUID", .string(service.uuid.description)),
+        ("Device", .objectPath(device)),
+        ("Primary", .boolean(true)),
+        ("Includes", .array(of: "o", [])),
+      ])
   }
 
   static func characteristic(_ characteristic: GATTDatabase.Characteristic, of service: String)
     -> [Interface]
   {
+    let isCached = characteristic.content == .fixedAndCached
     var list: [Property] = [
       ("UUID", .string(characteristic.uuid.description)),
       ("Service", .objectPath(service)),
+      ("Value", .bytes(isCached ? characteristic.value : [])),
     ]
-    let isCached = characteristic.content == .fixedAndCached
-    list.append(("Value", .bytes(isCached ? characteristic.value : [])))
     if characteristic.notifies || characteristic.indicates {
       list.append(("Notifying", .boolean(false)))
     }
@@ -130,20 +128,16 @@ enum Describe {
     if characteristic.takesCommands { list.append(("WriteAcquired", .boolean(false))) }
     if characteristic.notifies { list.append(("NotifyAcquired", .boolean(false))) }
     list.append(("MTU", .uint16(Bluetoothd.mtu)))
-    return [introspectable, Interface(BlueZName.characteristic, list), properties]
+    return object(BlueZName.characteristic, list)
   }
 
   static func descriptor(_ descriptor: GATTDatabase.Descriptor, of characteristic: String) -> [Interface] {
-    [
-      introspectable,
-      Interface(
-        BlueZName.descriptor,
-        [
-          ("UUID", .string(descriptor.uuid.description)),
-          ("Characteristic", .objectPath(characteristic)),
-          ("Value", .bytes([])),
-        ]),
-      properties,
-    ]
+    object(
+      BlueZName.descriptor,
+      [
+        ("UUID", .string(descriptor.uuid.description)),
+        ("Characteristic", .objectPath(characteristic)),
+        ("Value", .bytes([])),
+      ])
   }
 }

@@ -57,20 +57,14 @@ struct Device: Sendable {
     case stuck
   }
 
-  /// A caller of StartNotify that waits for the client configuration.
-  struct Subscriber: Sendable {
-    let client: String
-    /// The call to answer; nil if bluetoothd subscribes again on a new link.
-    let call: DBusCall?
-  }
-
   /// An ATT request, queued or in progress.
   enum Operation: Sendable {
     /// Simultaneous reads of a characteristic share one request.
     case read(UInt16, [DBusCall], offset: Int)
     case write(UInt16, [UInt8], DBusCall, offset: Int)
-    /// The client configuration is written for callers of StartNotify.
-    case subscribe(UInt16, [Subscriber])
+    /// The client configuration is written for these calls of StartNotify; for none if bluetoothd subscribes again on a new
+    /// link.
+    case subscribe(UInt16, [DBusCall])
     /// The client configuration is written for an AcquireNotify.
     case acquire(UInt16, DBusCall)
 

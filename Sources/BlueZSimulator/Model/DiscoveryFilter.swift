@@ -2,18 +2,16 @@ import DBus
 import GATT
 
 /// A filter of SetDiscoveryFilter. All keys are checked; only `DuplicateData` has an effect.
-struct DiscoveryFilter: Sendable {
+enum DiscoveryFilter {
   /// The reply to GetDiscoveryFilters.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// The data of each advertisement is reported, changed or not.
-  private(set) var hasDuplicates = false
-
+  /// Whether the filter sets `DuplicateData`, and so each advertisement is reported.
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value; what ``DBusValue`` does not have is
   ///   left out before.
-  init(_ options: DBusValue) throws(DBusError) {
+  static func reportsAll(_ options: DBusValue) throws(DBusError) -> Bool {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
-    var hasStrength = false
+    var (hasDuplicates, hasStrength) = (false, false)
     for entry in entries {
       let value = entry.value.unwrapped
       switch (entry.key.text, value) {
@@ -32,5 +30,6 @@ struct DiscoveryFilter: Sendable {
       default: throw .invalidArguments
       }
     }
+    return hasDuplicates
   }
 }

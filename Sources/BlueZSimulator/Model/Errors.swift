@@ -51,11 +51,8 @@ extension DBusError {
   static func unknownProperty(_ name: String) -> DBusError {
     dbus("UnknownProperty", "No such property '\(name)'")
   }
-  static func noSuchInterface(_ name: String) -> DBusError {
-    dbus("InvalidArgs", "No such interface '\(name)'")
-  }
-  static func noSuchProperty(_ name: String) -> DBusError {
-    dbus("InvalidArgs", "No such property '\(name)'")
+  static func noSuch(_ kind: String, _ name: String) -> DBusError {
+    dbus("InvalidArgs", "No such \(kind) '\(name)'")
   }
   static func readOnly(_ name: String) -> DBusError {
     dbus("PropertyReadOnly", "Property '\(name)' is not writable")

@@ -22,7 +22,7 @@ struct ObjectTree: Sendable {
     /// An adapter by its number.
     case adapter(Int)
     case device(DeviceKey)
-    case service(DeviceKey)
+    case service
     case characteristic(DeviceKey, UInt16)
     case descriptor(DeviceKey, UInt16)
   }
@@ -33,6 +33,14 @@ struct ObjectTree: Sendable {
     var interfaces: [Interface]
     /// The children in the order of their creation.
     var children: [String] = []
+
+    mutating func set(_ interface: String, _ changes: [Property]) {
+      guard let at = interfaces.firstIndex(where: { $0.name == interface }) else { return }
+      for (name, value) in changes {
+        let property = interfaces[at].properties.firstIndex { $0.name == name }
+        if let property { interfaces[at].properties[property].value = value }
+      }
+    }
   }
 
   private var nodes: [String: Node]
@@ -107,12 +115,7 @@ struct ObjectTree: Sendable {
   /// Changes properties of an interface, with one signal.
   /// - Parameter changes: nil removes the property.
   mutating func set(_ path: String, _ interface: String, _ changes: [Property]) -> DBusSignal {
-    if let at = nodes[path]?.interfaces.firstIndex(where: { $0.name == interface }) {
-      for (name, value) in changes {
-        let property = nodes[path]?.interfaces[at].properties.firstIndex { $0.name == name }
-        if let property { nodes[path]?.interfaces[at].properties[property].value = value }
-      }
-    }
+    nodes[path]?.set(interface, changes)
     let changed = changes.compactMap { name, value in value.map { (name, $0) } }
     let invalidated = changes.compactMap { name, value in value == nil ? name : nil }
     return .propertiesChanged(path, interface, .properties(changed), invalidated: invalidated)

@@ -18,8 +18,8 @@ struct Schedule<Event: Sendable>: Sendable {
   }
 
   /// Removes the next event that is due by `now`.
-  mutating func pop(by now: Moment) -> (event: Event, deadline: Moment)? {
+  mutating func pop(by now: Moment) -> Event? {
     guard let next, next <= now else { return nil }
-    return events.removeLast()
+    return events.removeLast().event
   }
 }

@@ -24,50 +24,53 @@ struct ControlRequest: ConfigurationSection, Sendable {
     case drop, error, silence
   }
 
-  var op: Operation?
-  var i: Int?
-  /// The number of the adapter; 0 if it is left out.
-  var adapter: Int?
-  /// Whether `period`, `subscription` or `pairing` is for every micro:bit, instead of `i`.
-  var all: Bool?
+  var op = Operation.list
+  /// The index of the peripheral.
+  var i = 0
+  /// The number of the adapter.
+  var adapter = 0
+  /// For every micro:bit, instead of `i`: see ``isForAll``.
+  var all = false
   var v: Int?
-  var on: Bool?
+  var on = true
   var bytes: [UInt8]?
-  var how: Ending?
+  var how = Ending.term
   var action: RadioAction?
   var ms: Int?
   var fault: Fault?
   /// The error code of ATT.
-  var code: Int?
-  var count: Int?
+  var code = 0x0E
+  var count = 1
   var name: String?
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
-  var instance: Int?
+  var instance = 0
   var passkey: Int?
-  var pairs: Bool?
+  var pairs = true
   var identity: BluetoothAddress?
+
+  var isForAll: Bool { all && [.period, .subscription, .pairing].contains(op) }
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "op", \.op, .choice),
-    ConfigurationKey("i", \.i, .optional(.integer(0...65535))),
-    ConfigurationKey("adapter", \.adapter, .optional(.integer(0...9))),
-    ConfigurationKey("all", \.all, .optional(.bool)),
+    ConfigurationKey("i", \.i, .integer(0...65535)),
+    ConfigurationKey("adapter", \.adapter, .integer(0...9)),
+    ConfigurationKey("all", \.all, .bool),
     ConfigurationKey("v", \.v, .optional(.integer(-128...65535))),
-    ConfigurationKey("on", \.on, .optional(.bool)),
+    ConfigurationKey("on", \.on, .bool),
     ConfigurationKey("hex", \.bytes, .optional(.hexadecimal)),
-    ConfigurationKey("how", \.how, .optional(.choice)),
+    ConfigurationKey("how", \.how, .choice),
     ConfigurationKey("action", \.action, .optional(.choice)),
     ConfigurationKey("ms", \.ms, .optional(.integer(0...86_400_000))),
     ConfigurationKey("fault", \.fault, .optional(.choice)),
-    ConfigurationKey("code", \.code, .optional(.integer(0...255))),
-    ConfigurationKey("count", \.count, .optional(.integer(0...65535))),
+    ConfigurationKey("code", \.code, .integer(0...255)),
+    ConfigurationKey("count", \.count, .integer(0...65535)),
     ConfigurationKey("name", \.name, .optional(.text(longest: 248))),
     ConfigurationKey("service", \.service, .optional(.uuid)),
     ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
-    ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
+    ConfigurationKey("instance", \.instance, .integer(0...99)),
     ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
-    ConfigurationKey("pairs", \.pairs, .optional(.bool)),
+    ConfigurationKey("pairs", \.pairs, .bool),
     ConfigurationKey("identity", \.identity, .optional(.address)),
   ]
 
@@ -75,7 +78,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var linkFault: LinkFault? {
     switch fault {
     case .drop: .drop
-    case .error: .error(code.map { UInt8($0) } ?? 0x0E)
+    case .error: .error(UInt8(code))
     case .silence: .silence(.milliseconds(ms ?? 3000))
     case nil: nil
     }
@@ -83,14 +86,13 @@ struct ControlRequest: ConfigurationSection, Sendable {
 
   /// The fault of writes of the client configuration; nil: none.
   var subscriptionFault: SubscriptionFault? {
-    let count = count ?? 1
-    return count > 0 ? SubscriptionFault(fault: linkFault ?? .drop, count: count) : nil
+    count > 0 ? SubscriptionFault(fault: linkFault ?? .drop, count: count) : nil
   }
 
   /// The characteristic identified by `service`, `characteristic` and `instance`.
   func characteristic(of database: GATTDatabase) throws(PeripheralError) -> GATTDatabase.Characteristic {
     guard let characteristic,
-      let found = database.characteristic(characteristic, instance: instance ?? 0, in: service)
+      let found = database.characteristic(characteristic, instance: instance, in: service)
     else { throw PeripheralError("no such characteristic") }
     return found
   }
@@ -106,9 +108,9 @@ extension JSONValue {
 
 extension Security {
   mutating func change(by request: ControlRequest) {
-    isRequired = request.on ?? true
+    isRequired = request.on
     passkey = request.passkey
-    pairs = request.pairs ?? true
+    pairs = request.pairs
     identity = request.identity?.description
     fault = request.linkFault
   }

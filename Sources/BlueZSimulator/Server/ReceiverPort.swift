@@ -102,13 +102,13 @@ import Peripherals
   // MARK: Control
 
   func control(_ request: ControlRequest) throws -> JSONValue {
-    let (now, index) = (Moment.now, request.i ?? 0)
+    let (now, index) = (Moment.now, request.i)
     let names = receiver.names
     guard names.indices.contains(index) else { return .error("no sender \(index)") }
     switch request.action {
     case .plug: try plug()
     case .unplug: stop()
-    case .press where request.all == true:
+    case .press where request.all:
       // One after the other within this time, in any order.
       let order = names.indices.shuffled(using: &random)
       let step = Duration.milliseconds(request.ms ?? 50) / names.count

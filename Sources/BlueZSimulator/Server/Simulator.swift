@@ -83,29 +83,24 @@ extension PeripheralError {
     switch event {
     case .call(let call):
       calls += 1
-      model.handle(call, at: .now)
-      performEffects()
+      give { $0.handle(call) }
     case .signal(let signal):
       guard let change = signal.ownerChange, change.owner == nil else { return }
-      model.clientLeft(change.name)
-      performEffects()
+      give { $0.clientLeft(change.name) }
     case .disconnected:
       connection = nil
       ended.resume(.failure(PeripheralError("the bus has ended")))
     }
   }
 
-  // MARK: Effects
-
-  /// Performs what the last input of the model has led to, and schedules its next event.
-  private func performEffects() {
+  /// Gives the model an input, performs what that has led to, and sets the timer for the next event.
+  private func give(_ input: (inout Bluetoothd) throws -> Void) rethrows {
+    try model.take(at: .now, input)
     for effect in model.takeEffects() { perform(effect) }
-    timer.set(model.nextEvent) { [weak self] in
-      guard let self else { return }
-      model.advance(to: .now)
-      performEffects()
-    }
+    timer.set(model.nextEvent) { [weak self] in self?.give { $0.advance() } }
   }
+
+  // MARK: Effects
 
   private func perform(_ effect: Effect) {
     switch effect {
@@ -133,10 +128,7 @@ extension PeripheralError {
   }
 
   private func open(_ channel: ChannelID, for call: DBusCall) {
-    let (socket, other) = NotifySocket.pair { [weak self] in
-      self?.model.channelClosed(channel)
-      self?.performEffects()
-    }
+    let (socket, other) = NotifySocket.pair { [weak self] in self?.give { $0.channelClosed(channel) } }
     sockets[channel] = socket
     try? connection?.reply(to: call, .success([.fileDescriptor(other), .uint16(Bluetoothd.mtu)]))
   }
@@ -144,12 +136,10 @@ extension PeripheralError {
   private func ask(_ agent: String, of client: String, about device: String, for pairing: DBusCall) {
     let call = DBusCall(
       "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
-    let answered: @LoopActor (DBusAnswer) -> Void = { [weak self] answer in
+    connection?.call(call, timeout: .seconds(60)) { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
-      self?.model.passkeyEntered(passkey, for: pairing, at: .now)
-      self?.performEffects()
+      self?.give { $0.passkeyEntered(passkey, for: pairing) }
     }
-    connection?.call(call, timeout: .seconds(60), answered)
   }
 
   // MARK: Control
@@ -160,36 +150,32 @@ extension PeripheralError {
   }
 
   private func answer(to request: ControlRequest) async throws -> JSONValue {
-    let (now, on) = (Moment.now, request.on ?? true)
-    guard let operation = request.op else { throw PeripheralError("op is missing") }
-    switch operation {
-    case .list: return .array(model.peripherals.indices.map { model.state(of: $0, at: now) })
+    let on = request.on
+    switch request.op {
+    case .list: return .array(model.peripherals.indices.map { model.state(of: $0, at: .now) })
     case .counters: return ["calls": .integer(calls), "crashes": .integer(crashes)]
     case .restart: return try await restart(request)
     case .radio:
       guard let receiver else { throw PeripheralError("no --radio") }
       return try receiver.control(request)
 
-    case .power: return try onAdapter(request) { $0.setPowered($1, on, at: now) }
-    case .plug where on: return try onAdapter(request) { $0.replug($1, as: request.name, at: now) }
-    case .plug: return try onAdapter(request) { $0.unplug($1, at: now) }
+    case .power: return try onAdapter(request) { $0.setPowered($1, on) }
+    case .plug where on: return try onAdapter(request) { $0.replug($1, as: request.name) }
+    case .plug: return try onAdapter(request) { $0.unplug($1) }
     case .le: return try onAdapter(request) { $0.adapters[$1].hasLE = on }
     case .scan: return try onAdapter(request) { $0.adapters[$1].refusesScans = !on }
 
     case .period:
-      return try onDevices(request, mayBeAll: true) { model, index throws(PeripheralError) in
+      return try onDevices(request) { model, index in
         guard let value = request.v else { return }
         guard let period = UInt16(exactly: value) else { throw PeripheralError("v: not a uint16") }
-        model.peripherals[index].values.microBit?.setPeriod(period, at: now)
+        model.peripherals[index].values.microBit?.setPeriod(period, at: model.now)
       }
     case .subscription:
-      return try onDevices(request, mayBeAll: true) {
-        $0.peripherals[$1].subscriptionFault = request.subscriptionFault
-      }
-    case .pairing:
-      return try onDevices(request, mayBeAll: true) { $0.peripherals[$1].security.change(by: request) }
+      return try onDevices(request) { $0.peripherals[$1].subscriptionFault = request.subscriptionFault }
+    case .pairing: return try onDevices(request) { $0.peripherals[$1].security.change(by: request) }
     case .temp:
-      return try onDevices(request) { model, index throws(PeripheralError) in
+      return try onDevices(request) { model, index in
         let value = request.v.flatMap { Int8(exactly: $0) }
         guard request.v == nil || value != nil else { throw PeripheralError("v: not an int8") }
         model.peripherals[index].values.microBit?.fixedTemperature = value
@@ -197,19 +183,19 @@ extension PeripheralError {
     case .value where request.characteristic == nil:
       return try onDevices(request) { $0.peripherals[$1].values.microBit?.raw = request.bytes }
     case .value:
-      return try onDevices(request) { model, index throws(PeripheralError) in
+      return try onDevices(request) { model, index in
         let characteristic = try request.characteristic(of: model.peripherals[index].database)
-        guard let bytes = request.bytes, model.setValue(index, characteristic, bytes, at: now) else {
+        guard let bytes = request.bytes, model.setValue(index, characteristic, bytes) else {
           throw PeripheralError("hex: not a valid value of this characteristic")
         }
       }
     case .writes:
-      let peripheral = try peripheral(request.i ?? 0)
+      let peripheral = try peripheral(request.i)
       let characteristic = try request.characteristic(of: peripheral.database)
       return (peripheral.writes[characteristic.handle] ?? Writes()).json
     case .advertise:
       guard let service = request.service else { throw PeripheralError("service is missing") }
-      return try onDevices(request) { $0.advertise($1, service.description, request.bytes, at: now) }
+      return try onDevices(request) { $0.advertise($1, service.description, request.bytes) }
     case .name:
       guard let name = request.name else { throw PeripheralError("name is missing") }
       return try onDevices(request) { $0.rename($1, to: name) }
@@ -219,7 +205,7 @@ extension PeripheralError {
         $0.peripherals[$1].values.dataLog.add(request.bytes ?? [])
       }
     case .serve:
-      return try onDevices(request) { model, index throws(PeripheralError) in
+      return try onDevices(request) { model, index in
         let services = model.peripherals[index].database.services
         guard let service = services.first(where: { $0.uuid == request.service }) else {
           throw PeripheralError("no such service: service")
@@ -228,20 +214,21 @@ extension PeripheralError {
       }
     case .strength:
       let adapter = try adapter(of: request)
-      return try onDevices(request) { $0.setStrength($1, request.v, of: adapter, at: now) }
+      return try onDevices(request) { $0.setStrength($1, request.v, of: adapter) }
     case .silent: return try onDevices(request) { $0.peripherals[$1].radio.isSilent = on }
-    case .vanish: return try onDevices(request) { $0.vanish($1, at: now) }
-    case .return: return try onDevices(request) { $0.comeBack($1, at: now) }
-    case .disconnect: return try onDevices(request) { $0.hangUp($0.key(ofPeripheral: $1), at: now) }
-    case .reset: return try onDevices(request) { $0.reset($1, at: now) }
+    case .vanish: return try onDevices(request) { $0.vanish($1) }
+    case .return: return try onDevices(request) { $0.comeBack($1) }
+    case .disconnect: return try onDevices(request) { $0.hangUp($0.key(ofPeripheral: $1)) }
+    case .reset: return try onDevices(request) { $0.reset($1) }
     case .forget: return try onDevices(request) { $0.peripherals[$1].security.hasBond = false }
     }
   }
 
   private func adapter(of request: ControlRequest) throws(PeripheralError) -> Int {
-    let adapter = request.adapter ?? 0
-    guard model.adapters.indices.contains(adapter) else { throw PeripheralError("no adapter \(adapter)") }
-    return adapter
+    guard model.adapters.indices.contains(request.adapter) else {
+      throw PeripheralError("no adapter \(request.adapter)")
+    }
+    return request.adapter
   }
 
   private func peripheral(_ index: Int) throws(PeripheralError) -> Peripheral {
@@ -252,23 +239,21 @@ extension PeripheralError {
   private func onAdapter(
     _ request: ControlRequest, _ change: (inout Bluetoothd, Int) -> Void
   ) throws(PeripheralError) -> JSONValue {
-    change(&model, try adapter(of: request))
-    performEffects()
+    let adapter = try adapter(of: request)
+    give { change(&$0, adapter) }
     return .done
   }
 
   /// Changes the peripheral `i`, or all.
   /// - Returns: their states.
   private func onDevices(
-    _ request: ControlRequest, mayBeAll: Bool = false,
-    _ change: (inout Bluetoothd, Int) throws(PeripheralError) -> Void
-  ) throws(PeripheralError) -> JSONValue {
-    let isForAll = mayBeAll && request.all == true
-    let indices = isForAll ? Array(model.peripherals.indices) : [request.i ?? 0]
+    _ request: ControlRequest, _ change: (inout Bluetoothd, Int) throws -> Void
+  ) throws -> JSONValue {
+    let isForAll = request.isForAll
+    let indices = isForAll ? Array(model.peripherals.indices) : [request.i]
     for index in indices {
       _ = try peripheral(index)
-      try change(&model, index)
-      performEffects()
+      try give { try change(&$0, index) }
     }
     let states = indices.map { model.state(of: $0, at: .now) }
     return isForAll ? .array(states) : states[0]
@@ -277,18 +262,14 @@ extension PeripheralError {
   /// Ends bluetoothd, by SIGTERM or SIGKILL, and starts it again.
   private func restart(_ request: ControlRequest) async throws -> JSONValue {
     guard connection != nil else { throw PeripheralError("a restart is in progress") }
-    if request.how != .kill {
-      model.terminate(at: .now)
-      performEffects()
-    }
+    if request.how != .kill { give { $0.terminate() } }
     end()
     try await begin(after: .milliseconds(request.ms ?? 100))
     return .done
   }
 
   private func end() {
-    model.vanish()
-    performEffects()
+    give { $0.vanish() }
     leaveBus()
   }
 
@@ -296,8 +277,7 @@ extension PeripheralError {
     do {
       try await loop.sleep(for: pause)
       try await connect()
-      model.restart(at: .now)
-      performEffects()
+      give { $0.restart() }
     } catch {
       ended.resume(.failure(error))
       throw error

@@ -23,10 +23,7 @@ struct DuplicateIDGuard {
   }
 
   enum Action: Equatable, Sendable {
-    /// Send the barrier: ``DuplicateIDGuard/barrierArrived()`` or ``DuplicateIDGuard/answered()`` follows, or after
-    /// some seconds ``DuplicateIDGuard/timeout()``.
-    case sendBarrier
-    /// Send another barrier, with the same consequences.
+    /// Send another barrier, with the same consequences as that of ``DuplicateIDGuard/connected()``.
     case ask
     /// Publish, and subscribe to commands.
     case admit
@@ -64,11 +61,12 @@ struct DuplicateIDGuard {
     self.started = started
   }
 
-  mutating func connected() -> [Action] {
+  /// There is a connection, on which the owner sends a barrier: ``barrierArrived()`` or ``answered()`` follows, or after some
+  /// seconds ``timeout()``.
+  mutating func connected() {
     state = .waiting
     isAnotherOnline = false
     (lastRun, asked) = (nil, nil)
-    return [.sendBarrier]
   }
 
   mutating func disconnected() { state = .disconnected }
@@ -119,12 +117,7 @@ struct DuplicateIDGuard {
   }
 
   /// Another run has answered the barrier.
-  mutating func answered() -> [Action] {
-    switch state {
-    case .waiting, .asking, .confirming: refuse()
-    case .disconnected, .admitted, .refused: []
-    }
-  }
+  mutating func answered() -> [Action] { awaitsAnswer ? refuse() : [] }
 
   /// Neither the barrier nor an answer has arrived in time.
   mutating func timeout() -> [Action] {

@@ -19,8 +19,6 @@ package struct OtherGateways: Sendable {
   /// The gateway that uses the device's id for another device, where neither can be renamed.
   var sameID: GatewayID?
 
-  package init() {}
-
   /// The `info` of another gateway has arrived.
   /// - Parameter isOwnID: whether under the id that the device has here.
   mutating func received(_ notice: OwnershipMachine.Notice, isOwnID: Bool) {

@@ -1,4 +1,3 @@
-import Configuration
 import Devices
 import GATT
 

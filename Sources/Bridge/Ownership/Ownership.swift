@@ -52,7 +52,9 @@ struct Ownership: Sendable {
 
   mutating func connected() {
     barriers.connected()
-    performGuard(idGuard.connected())
+    idGuard.connected()
+    guardBarrier = awaitBarrier()
+    awaitRetained(guardBarrier)
   }
 
   mutating func disconnected() {
@@ -109,9 +111,6 @@ struct Ownership: Sendable {
   private mutating func performGuard(_ guardActions: [DuplicateIDGuard.Action]) {
     for action in guardActions {
       switch action {
-      case .sendBarrier:
-        guardBarrier = awaitBarrier()
-        awaitRetained(guardBarrier)
       case .ask: guardBarrier = awaitBarrier()
       case .admit:
         actions.append(.admitted)

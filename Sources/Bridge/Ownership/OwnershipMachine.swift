@@ -1,7 +1,6 @@
 import Configuration
 import Devices
 import GATT
-import JSON
 import Log
 
 /// Which gateway owns a device and so writes the retained topics of one of its ids: the one that has its link, or had it

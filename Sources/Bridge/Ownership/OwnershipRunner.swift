@@ -100,7 +100,6 @@ import MQTT
     handle { $0.stateArrived(of: gateway, isOnline: payload.elementsEqual(Payload.availability(true))) }
   }
 
-  /// The `info` of a device of any gateway.
   func received(info payload: [UInt8], of id: DeviceID, isRetained: Bool) {
     let named = publishers[id]
     // Mostly it is this gateway's own.
@@ -150,7 +149,7 @@ import MQTT
   private func perform(_ action: DuplicateIDGuard.Action) {
     switch action {
     // Ownership's own.
-    case .sendBarrier, .ask, .admit: break
+    case .ask, .admit: break
     case .reportConflict:
       context.log.error(
         "another gateway at this broker has the same gateway.id: nothing is published until each has its own in config.json",

@@ -18,8 +18,8 @@ struct AddDevice: GatewayRequest {
   static let own: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(
-        required: "identifier", \.$identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5"
-      )
+        required: "identifier", \.$identifier, .address,
+        hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5")
     ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
   static var elsewhere: [String: String] { DeviceOptionsPatch.elsewhere }
   @Required var identifier: BluetoothAddress
@@ -168,6 +168,26 @@ struct IdentifyDevice: GatewayRequest {
       let (property, text) = try await call.engine.identify(id)
       return [
         "id": .string(id.description), "property": .string(property), "value": text.map(JSONValue.string),
+      ]
+    }
+  }
+}
+
+/// Reads the data log of a micro:bit V2.
+struct ReadLog: GatewayRequest {
+  static let verb = "device/log"
+  static let own: [ConfigurationKey<Self>] = [.id(\.$id), ConfigurationKey("raw", \.isRaw, .bool)]
+  @Required var id: DeviceID
+  /// Whether the text is as the micro:bit has it, instead of a table with one line of headings.
+  var isRaw = false
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    try call.checkUsable(id)
+    call.later { () throws(RequestError) in
+      let log = try await call.engine.log(of: id)
+      return [
+        "id": .string(id.description), "bytes": .integer(log.count),
+        "csv": .string(isRaw ? String(decoding: log, as: UTF8.self) : LogTable.csv(log)),
       ]
     }
   }

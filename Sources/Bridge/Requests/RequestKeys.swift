@@ -45,6 +45,14 @@ extension ConfigurationRule<String> {
 }
 
 extension ConfigurationKey {
+  /// A key that must be given: its place is nil only until it is read.
+  init<Value>(
+    required name: String, _ place: WritableKeyPath<Section, Value?> & Sendable,
+    _ rule: ConfigurationRule<Value>, hint: String? = nil
+  ) {
+    self.init(required: name, place, .optional(rule), hint: hint)
+  }
+
   /// The device that a request is about.
   static func id(_ place: WritableKeyPath<Section, DeviceID?> & Sendable) -> Self {
     ConfigurationKey(required: "id", place, .deviceID, hint: DeviceSelector.hint)

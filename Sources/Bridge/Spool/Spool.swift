@@ -92,12 +92,7 @@ import Store
   /// The broker has refused this reading, or message of the spool itself, for now.
   func refused(_ message: MQTTMessage) {
     if let number = message.number {
-      if let delay = queue.refused(number) {
-        resumption = loop.timer(after: delay) { [weak self] in
-          self?.queue.resume()
-          self?.work()
-        }
-      }
+      if let delay = queue.refused(number) { resumption = later(delay) { $0.queue.resume() } }
     } else {
       add(message)
     }
@@ -146,16 +141,20 @@ import Store
       }
     }
     if queue.hasMemory, writeTimer?.isPending != true {
-      writeTimer = loop.timer(after: Self.gather) { [weak self] in
-        self?.queue.writeMemory()
-        self?.work()
-      }
+      writeTimer = later(Self.gather) { $0.queue.writeMemory() }
     }
     if queue.mayBeSent, sendTimer?.isPending != true {
-      sendTimer = loop.timer(after: Self.tick) { [weak self] in
-        self?.send()
-        self?.work()
-      }
+      sendTimer = later(Self.tick) { $0.send() }
+    }
+  }
+
+  /// Gives the queue an input after `delay`, and continues.
+  @discardableResult
+  private func later(_ delay: Duration, _ input: @escaping @LoopActor (Spool) -> Void) -> LoopTimer {
+    loop.timer(after: delay) { [weak self] in
+      guard let self else { return }
+      input(self)
+      work()
     }
   }
 
@@ -175,12 +174,7 @@ import Store
   }
 
   private func finished(_ outcome: SpoolFile.Outcome) {
-    if let delay = queue.finished(outcome) {
-      loop.timer(after: delay) { [weak self] in
-        self?.queue.retry()
-        self?.work()
-      }
-    }
+    if let delay = queue.finished(outcome) { later(delay) { $0.queue.retry() } }
     logOutcome(outcome)
     onChange()
     work()

@@ -134,9 +134,7 @@ struct SpoolQueue {
 
   /// The broker has acknowledged these, or rejected them for good.
   mutating func completed(_ numbers: [Int64], rejected: Int = 0) {
-    for number in numbers {
-      if let index = sent.firstIndex(where: { $0.number == number }) { sent.remove(at: index) }
-    }
+    sent.removeAll { numbers.contains($0.number) }
     guard numbers.count > rejected else { return }
     refusalBackOff.reset()
     if window != nil { window = mostUnacknowledged }

@@ -76,9 +76,7 @@ package struct DeviceOptions: Sendable, Equatable {
 
 extension DeviceOptions {
   /// An object of what is set.
-  package var json: JSONValue {
-    .object(of: DeviceOptionTable.all.map { ($0.name, self[$0]) })
-  }
+  package var json: JSONValue { .object(of: DeviceOptionTable.all.map { ($0.name, self[$0]) }) }
 
   /// Reads an object; nil if the JSON is none, or a value is not valid. Other members are ignored.
   package init?(_ json: JSONValue) {

@@ -2,22 +2,17 @@ import GATT
 import JSON
 
 /// How Home Assistant shows a property.
-struct EntityKeys: ConfigurationSection {
+struct EntityKeys: ConfigurationSection, Equatable {
   enum Platform: String, CaseIterable {
     case sensor
     case binarySensor = "binary_sensor"
     case number, select, `switch`, event, text, notify, image
   }
 
-  var platform: Platform?
-  var field: String?
-  var key: String?
-  var name: String?
-  var deviceClass: String?
+  var platform = Platform.sensor
+  /// What does not depend on the platform.
+  var entity = HomeAssistantEntity(.image, name: "")
   var stateClass: HomeAssistantEntity.StateClass?
-  var unit: String?
-  var category: HomeAssistantEntity.Category?
-  var isEnabled = true
   var mode: HomeAssistantEntity.Mode?
   var options: [Named<JSONValue>]?
   var on: JSONValue?
@@ -25,29 +20,28 @@ struct EntityKeys: ConfigurationSection {
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "platform", \.platform, .choice),
-    ConfigurationKey("field", \.field, .optional(.text(longest: 64))),
-    ConfigurationKey("key", \.key, .optional(.text(longest: 64))),
-    ConfigurationKey(required: "name", \.name, .label),
-    ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
+    ConfigurationKey("field", \.entity.field, .optional(.text(longest: 64))),
+    ConfigurationKey("key", \.entity.key, .optional(.text(longest: 64))),
+    ConfigurationKey(required: "name", \.entity.name, .label),
+    ConfigurationKey("device_class", \.entity.deviceClass, .optional(.text(longest: 64))),
     ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
-    ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-    ConfigurationKey("category", \.category, .optional(.choice)),
-    ConfigurationKey("enabled_by_default", \.isEnabled, .bool),
+    ConfigurationKey("unit", \.entity.unit, .optional(.text(longest: 32))),
+    ConfigurationKey("category", \.entity.category, .optional(.choice)),
+    ConfigurationKey("enabled_by_default", \.entity.isEnabled, .bool),
     ConfigurationKey("mode", \.mode, .optional(.choice)),
     ConfigurationKey("options", \.options, .optional(.choices)),
     ConfigurationKey("on", \.on, .optional(.any)),
     ConfigurationKey("off", \.off, .optional(.any)),
   ]
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    let misplaced: [(key: String, platform: Platform, isGiven: Bool)] = [
-      ("state_class", .sensor, stateClass != nil), ("mode", .number, mode != nil),
-      ("options", .select, options != nil), ("on", .switch, on != nil), ("off", .switch, off != nil),
+  func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
+    let platforms: KeyValuePairs<String, Platform> = [
+      "state_class": .sensor, "mode": .number, "options": .select, "on": .switch, "off": .switch,
     ]
-    var errors = misplaced.filter { $0.isGiven && $0.platform != platform }.map {
-      path.key($0.key).error("only the platform \($0.platform.rawValue) has this key")
+    var errors = platforms.filter { given.contains($0.key) && $0.value != platform }.map {
+      path.key($0.key).error("only the platform \($0.value.rawValue) has this key")
     }
-    if field != nil, platform != .sensor, platform != .binarySensor {
+    if entity.field != nil, platform != .sensor, platform != .binarySensor {
       errors.append(path.key("field").error("only a sensor and a binary_sensor show one field"))
     }
     return errors
@@ -55,24 +49,22 @@ struct EntityKeys: ConfigurationSection {
 
   /// What does not suit the values that it shows.
   private func problems(with codec: Codec, at path: ConfigurationPath) -> [ConfigurationError] {
-    let content = field.map { codec.content(of: $0) } ?? codec.content
-    if let field, content == nil {
+    let content = entity.field.map { codec.content(of: $0) } ?? codec.content
+    if let field = entity.field, content == nil {
       let hint = codec.fields.map { suggestion(for: field, among: $0) } ?? "only a record has fields"
       return [path.key("field").error("there is no field \(Excerpt(field))", hint: hint)]
     }
     // Of a record that is shown as a whole, the fields that are numbers have them.
     guard platform == .sensor, let content, !content.isNumber, content != .several else { return [] }
-    return [("state_class", stateClass != nil), ("unit", unit != nil)].filter(\.1).map { key, _ in
+    return [("state_class", stateClass != nil), ("unit", entity.unit != nil)].filter(\.1).map { key, _ in
       path.key(key).error("only a number has a \(key)", hint: "remove it")
     }
   }
 
-  /// The entity of a property with `codec`; nil, with an error, for a value that it does not have, and while platform
-  /// or name is missing.
+  /// The entity of a property with `codec`; nil, with an error, for a value that it does not have.
   func entity(
     _ codec: Codec, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> HomeAssistantEntity? {
-    guard let platform, let name else { return nil }
     func value(_ json: JSONValue, at path: ConfigurationPath) -> Value? {
       if let value = codec.value(json) { return value }
       errors.append(path.error("expected \(codec.valueDescription), found \(codec.found(json))"))
@@ -103,9 +95,9 @@ struct EntityKeys: ConfigurationSection {
     case .image: kind = .image
     }
     guard let kind, errors.count == before else { return nil }
-    return HomeAssistantEntity(
-      kind, field: field, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category,
-      isEnabled: isEnabled)
+    var entity = entity
+    entity.kind = kind
+    return entity
   }
 
   init() {}
@@ -132,13 +124,7 @@ struct EntityKeys: ConfigurationSection {
     case .notify: platform = .notify
     case .image: platform = .image
     }
-    field = entity.field
-    key = entity.key
-    name = entity.name
-    deviceClass = entity.deviceClass
-    unit = entity.unit
-    category = entity.category
-    isEnabled = entity.isEnabled
+    self.entity = entity
   }
 }
 

@@ -36,8 +36,7 @@ extension Profile {
   }
 
   private static func known(_ directory: String?) throws(ConfigurationErrors) -> [Profile] {
-    if let directory { return try ProfilesDirectory.profiles(in: directory) }
-    guard let directory = directories.first(where: isUsable) else { return [] }
+    guard let directory = directory ?? directories.first(where: isUsable) else { return [] }
     return try ProfilesDirectory.profiles(in: directory)
   }
 }

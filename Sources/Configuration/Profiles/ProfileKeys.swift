@@ -3,18 +3,18 @@ import JSON
 
 /// A profile: a kind of peripheral.
 struct ProfileKeys: ConfigurationSection {
-  var manufacturer: String?
+  var manufacturer = ""
   var model: String?
-  var requires: [BluetoothUUID]?
+  var requires: [BluetoothUUID] = []
   var alive: AliveKeys?
   var values: ValuesKeys?
   var offlineAfter: Profile.OfflineAfter?
-  var properties: [Named<PropertyKeys>]?
+  var properties: [Named<PropertyKeys>] = []
 
   static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("manufacturer", \.manufacturer, .optional(.label)),
+    ConfigurationKey("manufacturer", \.manufacturer, .label.omitting("")),
     ConfigurationKey("model", \.model, .optional(.label)),
-    ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
+    ConfigurationKey("requires", \.requires, .list(of: .uuid).omitting([])),
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
     ConfigurationKey("offline_after", \.offlineAfter, .optional(.offlineAfter)),
@@ -23,7 +23,7 @@ struct ProfileKeys: ConfigurationSection {
 }
 
 struct AliveKeys: ConfigurationSection {
-  var property: String?
+  var property = ""
   var period: String?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -34,7 +34,7 @@ struct AliveKeys: ConfigurationSection {
 
 /// The properties for lines `name:value`.
 struct ValuesKeys: ConfigurationSection {
-  var property: String?
+  var property = ""
   var set: String?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -121,7 +121,7 @@ extension ProfileKeys {
     let before = errors.count
     let inside = path.key("properties")
     var properties: [Property] = []
-    for named in self.properties ?? [] {
+    for named in self.properties {
       guard let property = named.value.property(named.name, at: inside.key(named.name), &errors) else {
         continue
       }
@@ -135,7 +135,7 @@ extension ProfileKeys {
     guard errors.count == before else { return nil }
     do throws(ProfileError) {
       return try Profile(
-        name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
+        name: name, manufacturer: manufacturer, model: model, requires: requires,
         alive: alive?.property, alivePeriod: alive?.period, values: values?.property,
         valuesSet: values?.set, offlineAfter: offlineAfter, properties: properties)
     } catch {
@@ -145,9 +145,9 @@ extension ProfileKeys {
   }
 
   init(_ profile: Profile) {
-    manufacturer = profile.manufacturer.isEmpty ? nil : profile.manufacturer
+    manufacturer = profile.manufacturer
     model = profile.model
-    requires = profile.requires.isEmpty ? nil : profile.requires
+    requires = profile.requires
     func name(_ index: Int) -> String { profile.properties[index].name }
     alive = profile.alive.map { AliveKeys(property: name($0.property), period: $0.period.map(name)) }
     values = profile.values.map { ValuesKeys(property: name($0.received), set: $0.sent.map(name)) }

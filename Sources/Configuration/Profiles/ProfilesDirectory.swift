@@ -83,8 +83,7 @@ package enum ProfilesDirectory {
       throw ConfigurationErrors(file: file, errors: errors.map { $0.located(in: document) })
     }
     let warnings = profiles.flatMap { $0.warnings(at: .root.key($0.name)) }
-    return Content(
-      profiles: profiles, warnings: warnings.map { $0.located(in: document).located(in: file) })
+    return Content(profiles: profiles, warnings: warnings.map { $0.located(in: document, of: file) })
   }
 
   /// A part of config.json, as the documents show it, or a profile without its name, instead of profiles by their names.

@@ -3,21 +3,23 @@ import JSON
 
 /// A property of a profile.
 struct PropertyKeys: ConfigurationSection {
-  var source: SourceKeys?
+  var source: Property.Source?
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
   var alternative: BluetoothUUID?
-  var instance: Int?
-  var kind: Property.Kind?
+  var instance = 0
+  var kind = Property.Kind.state
   var access: Property.Access?
   var writeMode: Property.WriteMode?
   /// The time in s.
   var settle: Double?
-  var scalar = ScalarKeys()
+  var type: Codec.ScalarType?
+  /// The encoding of values of ``type``.
+  var scalar = Codec.Scalar(.uint8)
   var flags: [Int: String]?
-  var fields: [FieldKeys]?
+  var fields: [Codec.Field]?
   var format: AdvertisedFormat?
-  var isRepeated: Bool?
+  var isRepeated = false
   var unit: String?
   var range: ClosedRange<Double>?
   var maxLength: Int?
@@ -27,9 +29,9 @@ struct PropertyKeys: ConfigurationSection {
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
-  var isBeforeReading: Bool?
-  var isAutomatic: Bool?
-  var homeAssistant: [EntityKeys]?
+  var isBeforeReading = false
+  var isAutomatic = false
+  var homeAssistant: [EntityKeys] = []
 
   static let keys: [ConfigurationKey<Self>] =
     [
@@ -37,17 +39,17 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("service", \.service, .optional(.uuid)),
       ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
       ConfigurationKey("alternative", \.alternative, .optional(.uuid)),
-      ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
-      ConfigurationKey("kind", \.kind, .optional(.choice)),
+      ConfigurationKey("instance", \.instance, .integer(0...99).omitting(0)),
+      ConfigurationKey("kind", \.kind, .choice.omitting(.state)),
       ConfigurationKey("access", \.access, .optional(.access)),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
-      ConfigurationKey("type", \.scalar.type, .optional(.scalarType)),
-    ] + ScalarKeys.keys.map { ConfigurationKey($0, in: \.scalar) } + [
+      ConfigurationKey("type", \.type, .optional(.scalarType)),
+    ] + Codec.Scalar.keys.map { ConfigurationKey($0, in: \.scalar) } + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("format", \.format, .optional(.choice)),
-      ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
+      ConfigurationKey("repeat", \.isRepeated, .bool.omitting(false)),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
       ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
@@ -56,31 +58,33 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
-      ConfigurationKey("before_reading", \.isBeforeReading, .optional(.bool)),
-      ConfigurationKey("auto", \.isAutomatic, .optional(.bool)),
-      ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
+      ConfigurationKey("before_reading", \.isBeforeReading, .bool.omitting(false)),
+      ConfigurationKey("auto", \.isAutomatic, .bool.omitting(false)),
+      ConfigurationKey("home_assistant", \.homeAssistant, .oneOrMore(.section).omitting([])),
     ]
 
   /// What belongs into `source`.
   static let elsewhere = Dictionary(
-    uniqueKeysWithValues: SourceKeys.keys.map {
+    uniqueKeysWithValues: Property.Source.keys.map {
       ($0.name, "put it into source: {\"source\": {\"\($0.name)\": …}}")
     })
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors = sourceProblems(at: path) + scalar.problems(at: path)
-    switch (scalar.type, fields) {
+  func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
+    var errors = sourceProblems(at: path, given: given)
+    if let type { errors += Codec.Scalar.problems(of: type, at: path, given: given) }
+    let ofScalar = Codec.Scalar.first(of: given)
+    switch (type, fields) {
     case (_, _) where format != nil: break
     case (nil, nil): errors.append(path.key("type").error("this is missing", hint: "give type or fields"))
     case (.some, .some):
       errors.append(
         path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
     case (nil, .some):
-      if let key = flags == nil ? scalar.given : "flags" {
+      if let key = flags == nil ? ofScalar : "flags" {
         errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
       }
     case (.some, nil):
-      if flags != nil, let key = scalar.given {
+      if flags != nil, let key = ofScalar {
         errors.append(path.key(key).error("a property with flags has no \(key)", hint: "remove it"))
       }
     }
@@ -91,13 +95,9 @@ struct PropertyKeys: ConfigurationSection {
   }
 
   /// What a property needs, and cannot have, as its values come from a link or in advertisements.
-  private func sourceProblems(at path: ConfigurationPath) -> [ConfigurationError] {
-    func given(_ names: [String]) -> [String] {
-      Self.keys.filter { names.contains($0.name) && $0.write(self) != nil }.map(\.name)
-    }
+  private func sourceProblems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
     guard source != nil else {
-      let needed = ["service", "characteristic", "access"]
-      let missing = needed.filter { !given(needed).contains($0) }
+      let missing = ["service", "characteristic", "access"].filter { !given.contains($0) }
       return missing.map { path.key($0).error("this is missing") }
         + (format == nil
           ? [] : [path.key("format").error("only what is advertised has a format: give a source")])
@@ -108,15 +108,14 @@ struct PropertyKeys: ConfigurationSection {
     ]
     let isOneOfSeveral = if case .bthome = format { true } else { false }
     let others =
-      format == nil
-      ? ["instance"] : ["type", "fields", "flags", "repeat"] + (isOneOfSeveral ? [] : ["instance"])
-    var errors = given(ofLinks).map {
+      (isOneOfSeveral ? [] : ["instance"]) + (format == nil ? [] : ["type", "flags", "fields", "repeat"])
+    var errors = ofLinks.filter(given.contains).map {
       path.key($0).error("a property with a source has no \($0)", hint: "remove it")
     }
-    errors += given(others).map {
+    errors += others.filter(given.contains).map {
       path.key($0).error("\($0) and this source must not be combined", hint: "remove one of them")
     }
-    if format != nil, let key = scalar.given {
+    if format != nil, let key = Codec.Scalar.first(of: given) {
       errors.append(path.key(key).error("a property with a format has no \(key)", hint: "remove it"))
     }
     return errors
@@ -124,43 +123,30 @@ struct PropertyKeys: ConfigurationSection {
 }
 
 /// Where a value is in advertisements.
-struct SourceKeys: ConfigurationSection {
-  var service: BluetoothUUID?
-  var manufacturer: Int?
-  var prefix: [UInt8]?
-  var length: Int?
-  var position: Int?
+extension Property.Source: ConfigurationSection {
+  package init() { self.init(.radio) }
 
-  static let keys: [ConfigurationKey<Self>] = [
+  package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("service_data", \.service, .optional(.uuid)),
     ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.company)),
-    ConfigurationKey("prefix", \.prefix, .optional(.hexadecimal)),
+    ConfigurationKey("prefix", \.prefix, .hexadecimal.omitting([])),
     ConfigurationKey("length", \.length, .optional(.integer(0...255))),
     ConfigurationKey("at", \.position, .optional(.integer(0...255))),
   ]
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    (service == nil) == (manufacturer == nil)
+  private var service: BluetoothUUID? {
+    get { if case .service(let uuid) = data { uuid } else { nil } }
+    set { if let newValue { data = .service(newValue) } }
+  }
+
+  private var manufacturer: Int? {
+    get { if case .manufacturer(let number) = data { number } else { nil } }
+    set { if let newValue { data = .manufacturer(newValue) } }
+  }
+
+  package func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
+    given.contains("service_data") == given.contains("manufacturer_data")
       ? [path.error("needs either service_data or manufacturer_data")] : []
-  }
-
-  var source: Property.Source? {
-    let data =
-      service.map(Property.Source.Data.service) ?? manufacturer.map(Property.Source.Data.manufacturer)
-    return data.map { Property.Source($0, prefix: prefix ?? [], length: length, position: position) }
-  }
-
-  init() {}
-
-  init(_ source: Property.Source) {
-    switch source.data {
-    case .service(let uuid): service = uuid
-    case .manufacturer(let number): manufacturer = number
-    // No profile of a file has it.
-    case .radio: break
-    }
-    prefix = source.prefix.isEmpty ? nil : source.prefix
-    (length, position) = (source.length, source.position)
   }
 }
 
@@ -237,7 +223,6 @@ extension PropertyKeys {
   func property(
     _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Property? {
-    guard let description else { return nil }
     let codec: Codec
     do throws(ProfileError) {
       codec = try Codec(description)
@@ -245,19 +230,18 @@ extension PropertyKeys {
       errors.append(path.error(error))
       return nil
     }
-    let isAlone = homeAssistant?.count == 1
-    let entities = (homeAssistant ?? []).enumerated().compactMap { index, keys in
-      let place = path.key("home_assistant")
-      return keys.entity(codec, at: isAlone ? place : place.index(index), &errors)
+    let place = path.key("home_assistant")
+    let entities = homeAssistant.enumerated().compactMap { index, keys in
+      keys.entity(codec, at: homeAssistant.count == 1 ? place : place.index(index), &errors)
     }
-    if let source = source?.source {
+    if let source {
       if let error = source.error(with: codec, at: path.key("source").key("length")) {
         errors.append(error)
         return nil
       }
       return Property(
-        name: name, source: source, kind: kind ?? .state, codec: codec, unit: unit, report: report?.report,
-        isAutomatic: isAutomatic ?? false, homeAssistant: entities)
+        name: name, source: source, kind: kind, codec: codec, unit: unit, report: report?.report,
+        isAutomatic: isAutomatic, homeAssistant: entities)
     }
     guard let service, let characteristic, let access else { return nil }
     let value = initial.flatMap(codec.value)
@@ -268,31 +252,32 @@ extension PropertyKeys {
     }
     return Property(
       name: name, service: service, characteristic: characteristic, alternative: alternative,
-      instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
+      instance: instance, kind: kind, access: access, writeMode: writeMode,
       settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
       frame: frame, chunk: chunk, poll: poll.map { .seconds($0) }, report: report?.report,
-      initial: value, isBeforeReading: isBeforeReading ?? false, isAutomatic: isAutomatic ?? false,
+      initial: value, isBeforeReading: isBeforeReading, isAutomatic: isAutomatic,
       homeAssistant: entities)
   }
 
-  private var description: Codec.Description? {
-    if let format { return .advertised(format, instance ?? 0) }
-    if let flags, let type = scalar.type { return .flags(type, flags) }
-    let one = fields.map { .record($0.compactMap(\.field)) } ?? scalar.scalar.map(Codec.Description.scalar)
-    return one.map { isRepeated == true ? .list(of: $0) : $0 }
+  private var description: Codec.Description {
+    if let format { return .advertised(format, instance) }
+    if let flags, let type { return .flags(type, flags) }
+    var scalar = scalar
+    if let type { scalar.type = type }
+    let one = fields.map(Codec.Description.record) ?? .scalar(scalar)
+    return isRepeated ? .list(of: one) : one
   }
 
   init(_ property: Property) {
-    if let source = property.source {
-      self.source = SourceKeys(source)
-    } else {
+    source = property.source
+    if source == nil {
       service = property.service
       characteristic = property.characteristic
       alternative = property.alternative
-      instance = property.instance == 0 ? nil : property.instance
+      instance = property.instance
       access = property.access
     }
-    kind = property.kind == .state ? nil : property.kind
+    kind = property.kind
     writeMode = property.isWritable ? property.writeMode : nil
     settle = property.settle?.asWritten
     var description = property.codec.description
@@ -301,14 +286,10 @@ extension PropertyKeys {
       description = element
     }
     switch description {
-    case .scalar(let scalar): self.scalar = ScalarKeys(scalar)
-    case .flags(let type, let names):
-      scalar.type = type
-      flags = names
-    case .record(let fields): self.fields = fields.map { FieldKeys($0) }
-    case .advertised(let format, let index):
-      self.format = format
-      instance = index == 0 ? nil : index
+    case .scalar(let scalar): (type, self.scalar) = (scalar.type, scalar)
+    case .flags(let type, let names): (self.type, flags) = (type, names)
+    case .record(let fields): self.fields = fields
+    case .advertised(let format, let index): (self.format, instance) = (format, index)
     case .list: preconditionFailure("a codec has no list of lists")
     }
     unit = property.unit
@@ -319,11 +300,9 @@ extension PropertyKeys {
     poll = property.poll?.asWritten
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
-    isBeforeReading = property.isBeforeReading ? true : nil
-    isAutomatic = property.isAutomatic ? true : nil
-    homeAssistant =
-      property.homeAssistant.isEmpty
-      ? nil : property.homeAssistant.map { EntityKeys($0, codec: property.codec) }
+    isBeforeReading = property.isBeforeReading
+    isAutomatic = property.isAutomatic
+    homeAssistant = property.homeAssistant.map { EntityKeys($0, codec: property.codec) }
   }
 }
 

@@ -1,74 +1,49 @@
 import GATT
 import JSON
 
-/// The keys of the encoding of one value: of a property, or of a field.
-struct ScalarKeys: ConfigurationSection {
-  var type: Codec.ScalarType?
-  var scale: Double?
-  var offset: Double?
-  var endian: Codec.Endian?
-  var values: [Int: String]?
-  var unknown: [Int]?
-  var valid: ClosedRange<Double>?
-  var bits: Range<Int>?
-  var bit: Int?
-  var isInverted: Bool?
-  var size: Int?
-  var rows: Int?
-  var columns: Int?
-
+/// The encoding of one value: of a property, or of a field.
+extension Codec.Scalar {
   /// The keys but `type`, which a field must have and a property may do without.
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("scale", \.scale, .optional(.number())),
     ConfigurationKey("offset", \.offset, .optional(.number())),
-    ConfigurationKey("endian", \.endian, .optional(.choice)),
-    ConfigurationKey("values", \.values, .optional(.words)),
-    ConfigurationKey("unknown", \.unknown, .optional(.oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)))),
+    ConfigurationKey("endian", \.endian, .choice.omitting(.little)),
+    ConfigurationKey("values", \.values, .words.omitting([:])),
+    ConfigurationKey(
+      "unknown", \.unknown, .oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)).omitting([])),
     ConfigurationKey("valid", \.valid, .optional(.numberRange)),
-    ConfigurationKey("bits", \.bits, .optional(.bits)),
-    ConfigurationKey("bit", \.bit, .optional(.integer(0...63))),
-    ConfigurationKey("inverted", \.isInverted, .optional(.bool)),
-    ConfigurationKey("size", \.size, .optional(.integer(1...Codec.longestValue))),
-    ConfigurationKey("rows", \.rows, .optional(.integer(1...Codec.longestValue))),
-    ConfigurationKey("columns", \.columns, .optional(.integer(1...8))),
+    ConfigurationKey("bits", \.bitsOfNumber, .optional(.bits)),
+    ConfigurationKey("bit", \.bitOfBool, .optional(.integer(0...63))),
+    ConfigurationKey("inverted", \.isInverted, .bool.omitting(false)),
+    ConfigurationKey("size", \.size, .integer(1...Codec.longestValue).omitting(0)),
+    ConfigurationKey("rows", \.rows, .integer(1...Codec.longestValue).omitting(0)),
+    ConfigurationKey("columns", \.columns, .integer(1...8).omitting(0)),
   ]
 
+  private var bitsOfNumber: Range<Int>? {
+    get { type == .bool ? nil : bits }
+    set { bits = newValue }
+  }
+
+  private var bitOfBool: Int? {
+    get { type == .bool ? bits?.lowerBound : nil }
+    set { bits = newValue.map { $0..<$0 + 1 } }
+  }
+
   /// The first of ``keys`` that is given.
-  var given: String? { Self.keys.first { $0.write(self) != nil }?.name }
+  static func first(of given: Set<String>) -> String? { keys.map(\.name).first(where: given.contains) }
 
-  /// The scalar; nil without a type.
-  var scalar: Codec.Scalar? {
-    type.map {
-      Codec.Scalar(
-        $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:],
-        unknown: unknown ?? [], valid: valid, bits: bits ?? bit.map { $0..<$0 + 1 },
-        isInverted: isInverted ?? false, size: size ?? 0, rows: rows ?? 0, columns: columns ?? 0)
+  /// The key for bits that a type does not have.
+  static func problems(
+    of type: Codec.ScalarType, at path: ConfigurationPath, given: Set<String>
+  ) -> [ConfigurationError] {
+    if type == .bool {
+      return given.contains("bits")
+        ? [path.key("bits").error("a bool is one bit", hint: "give it \"bit\"")] : []
     }
-  }
-
-  /// The key for bits that the type does not have.
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    let isBool = type == .bool
-    if bits != nil, isBool { return [path.key("bits").error("a bool is one bit", hint: "give it \"bit\"")] }
-    guard bit != nil, type != nil, !isBool else { return [] }
-    return [path.key("bit").error("only a bool is one bit", hint: "give a number \"bits\": [lowest, count]")]
-  }
-
-  init() {}
-
-  init(_ scalar: Codec.Scalar) {
-    type = scalar.type
-    scale = scalar.scale
-    offset = scalar.offset
-    endian = scalar.endian == .little ? nil : scalar.endian
-    values = scalar.values.isEmpty ? nil : scalar.values
-    unknown = scalar.unknown.isEmpty ? nil : scalar.unknown
-    valid = scalar.valid
-    if scalar.type == .bool { bit = scalar.bits?.lowerBound } else { bits = scalar.bits }
-    isInverted = scalar.isInverted ? true : nil
-    size = scalar.size == 0 ? nil : scalar.size
-    rows = scalar.rows == 0 ? nil : scalar.rows
-    columns = scalar.columns == 0 ? nil : scalar.columns
+    return given.contains("bit")
+      ? [path.key("bit").error("only a bool is one bit", hint: "give a number \"bits\": [lowest, count]")]
+      : []
   }
 }
 
@@ -99,50 +74,24 @@ extension ConfigurationRule<[Int: String]> {
 }
 
 /// A part of a record.
-struct FieldKeys: ConfigurationSection {
-  var name: String?
-  var scalar = ScalarKeys()
-  var container: String?
-  var unit: String?
-  var isHidden: Bool?
-  var isRepeated: Bool?
-  var requiresSet: [Codec.Flag]?
-  var requiresClear: [Codec.Flag]?
+extension Codec.Field: ConfigurationSection {
+  package init() { self.init("", .uint8) }
 
-  static let keys: [ConfigurationKey<Self>] =
+  package static let keys: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
       ConfigurationKey(required: "type", \.scalar.type, .scalarType),
-    ] + ScalarKeys.keys.map { ConfigurationKey($0, in: \.scalar) } + [
+    ] + Codec.Scalar.keys.map { ConfigurationKey($0, in: \.scalar) } + [
       ConfigurationKey("of", \.container, .optional(.text(longest: 64))),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-      ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
-      ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),
-      ConfigurationKey("unless", \.requiresClear, .optional(.oneOrMore(.flag))),
-      ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
+      ConfigurationKey("hidden", \.isHidden, .bool.omitting(false)),
+      ConfigurationKey("if", \.requiresSet, .oneOrMore(.flag).omitting([])),
+      ConfigurationKey("unless", \.requiresClear, .oneOrMore(.flag).omitting([])),
+      ConfigurationKey("repeat", \.isRepeated, .bool.omitting(false)),
     ]
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] { scalar.problems(at: path) }
-
-  /// The field; nil while name or type is missing.
-  var field: Codec.Field? {
-    guard let name, let scalar = scalar.scalar else { return nil }
-    return Codec.Field(
-      name, scalar, unit: unit, of: container, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false,
-      if: requiresSet ?? [], unless: requiresClear ?? [])
-  }
-
-  init() {}
-
-  init(_ field: Codec.Field) {
-    name = field.name
-    scalar = ScalarKeys(field.scalar)
-    container = field.container
-    unit = field.unit
-    isHidden = field.isHidden ? true : nil
-    isRepeated = field.isRepeated ? true : nil
-    requiresSet = field.requiresSet.isEmpty ? nil : field.requiresSet
-    requiresClear = field.requiresClear.isEmpty ? nil : field.requiresClear
+  package func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
+    Codec.Scalar.problems(of: scalar.type, at: path, given: given)
   }
 }
 

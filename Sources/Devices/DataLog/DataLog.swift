@@ -45,12 +45,9 @@ import Log
 
   // MARK: On request
 
-  /// - Returns: false if a request is reading the log already.
-  func beginCopying() -> Bool {
-    guard !isCopying else { return false }
+  func beginCopying() {
     isCopying = true
     forgetting?.cancel()
-    return true
   }
 
   func endCopying() {
@@ -116,7 +113,10 @@ import Log
         isFirst = false
       case .cleared: table.clear()
       case .take(let bytes):
-        for row in table.take(bytes) { device.logged(row, measured: times.measured(row)) }
+        for row in table.take(bytes) {
+          let measured = times.measured(row)
+          for (observer, _) in device.observers { observer.logged(row, measured: measured) }
+        }
       case .write, .end: return
       }
       position = table.position

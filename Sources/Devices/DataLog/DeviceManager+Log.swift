@@ -1,10 +1,7 @@
-import BlueZ
 import Configuration
 import EventLoop
-import Log
 
 extension DeviceManager {
-  /// The maximum number of logs that are read at a time.
   private static let mostLogs = 4
   /// How long a log is waited for while nothing of it arrives.
   private static let logPatience = Duration.seconds(90)
@@ -16,12 +13,13 @@ extension DeviceManager {
     try device.description.checkEnabled()
     _ = try device.session.requireLinkSession()
     let log = device.dataLog
-    guard registry.all.count(where: { $0.dataLog.isCopying }) < Self.mostLogs || log.isCopying else {
-      throw RequestError("\(Self.mostLogs) logs are being read: try again later")
-    }
-    guard log.beginCopying() else {
+    guard !log.isCopying else {
       throw RequestError("the log of \(id) is being read: \(log.copy.count) of \(log.length) bytes so far")
     }
+    guard registry.all.count(where: { $0.dataLog.isCopying }) < Self.mostLogs else {
+      throw RequestError("\(Self.mostLogs) logs are being read: try again later")
+    }
+    log.beginCopying()
     defer { log.endCopying() }
     var deadline = Moment.now + Self.logPatience
     while true {
@@ -40,7 +38,7 @@ extension DeviceManager {
         }
         let reason = device.isLive ? await log.completeCopy(on: device.session.central) : .linkLost
         guard let reason else { return log.copy }
-        if case .linkLost = reason {} else { throw RequestError(.failed, "\(id): \(reason)") }
+        guard reason == .linkLost else { throw RequestError(.failed, "\(id): \(reason)") }
         failure = reason
       }
       if log.copy.count > before { deadline = .now + Self.logPatience }
@@ -63,10 +61,5 @@ extension Device {
   /// There is a link, or another setting.
   func collectLog() {
     if settings.log, isLive { dataLog.collect() }
-  }
-
-  /// A new row of the data log was read.
-  func logged(_ row: LogRow, measured: Timestamp?) {
-    for (observer, _) in observers { observer.logged(row, measured: measured) }
   }
 }

@@ -23,7 +23,6 @@ struct LogMachine: Sendable {
   enum Action: Equatable {
     /// Write these bytes to the characteristic.
     case write([UInt8])
-    /// The log has this length.
     case length(Int)
     /// The log was cleared: it is read from its beginning.
     case cleared
@@ -77,8 +76,8 @@ struct LogMachine: Sendable {
 
   mutating func begin(at now: Moment) -> [Action] { request(.length, at: now) }
 
-  /// The link has ended, or cannot be used.
-  mutating func end(_ failure: LogFailure) -> [Action] {
+  /// - Parameter failure: why reading cannot go on; nil: all is read.
+  mutating func end(_ failure: LogFailure?) -> [Action] {
     if case .ended = state { return [] }
     (state, deadline) = (.ended, nil)
     return [.end(failure)]
@@ -135,7 +134,11 @@ struct LogMachine: Sendable {
   mutating func reply(_ bytes: [UInt8], at now: Moment) -> [Action] {
     // A reply to an earlier request is late.
     guard case .waiting = state, let head = bytes.first, head & 0xF0 == job else { return [] }
-    if head & 0x0F == 0x0F { return failed(Self.number(bytes[1...]), at: now) }
+    if head & 0x0F == 0x0F {
+      let code = Int(Int32(truncatingIfNeeded: Self.number(bytes[1...])))
+      // -1001: the log is shorter than it was.
+      return retry(.error(code), after: code == -1001 ? .zero : .seconds(1), at: now)
+    }
     deadline = now + Self.replyLimit
     guard head & 0x0F == replies else { return void() }
     return switch step {
@@ -153,12 +156,6 @@ struct LogMachine: Sendable {
     bytes.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 
-  private mutating func failed(_ code: Int, at now: Moment) -> [Action] {
-    let code = Int(Int32(truncatingIfNeeded: code))
-    // -1001: the log is shorter than it was.
-    return retry(.error(code), after: code == -1001 ? .zero : .seconds(1), at: now)
-  }
-
   private mutating func lengthIs(_ length: Int, at now: Moment) -> [Action] {
     guard length <= Self.capacity else { return end(.impossible) }
     self.length = length
@@ -173,9 +170,7 @@ struct LogMachine: Sendable {
   }
 
   private mutating func next(after time: Duration = .zero, at now: Moment) -> [Action] {
-    if offset < length { return pause(before: .batch, time, at: now) }
-    (state, deadline) = (.ended, nil)
-    return [.end(nil)]
+    offset < length ? pause(before: .batch, time, at: now) : end(nil)
   }
 
   private mutating func take(_ part: ArraySlice<UInt8>, at now: Moment) -> [Action] {

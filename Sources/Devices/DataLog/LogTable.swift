@@ -1,7 +1,6 @@
 import GATT
 import JSON
 
-/// A row of a data log.
 package struct LogRow: Sendable, Equatable {
   /// The number of the row in the log, from 1.
   package let row: Int
@@ -33,12 +32,6 @@ package struct LogTime: Sendable, Equatable {
     case minutes = "min"
     case hours = "h"
     case days = "d"
-
-    /// The heading of the column is `Time (seconds)`, for example: the cases are called as MakeCode writes them.
-    init?(heading: String) {
-      guard let unit = Self.allCases.first(where: { heading == "Time (\($0))" }) else { return nil }
-      self = unit
-    }
 
     var milliseconds: Double {
       switch self {
@@ -121,7 +114,9 @@ package struct LogTable: Sendable {
 
   private static func time(in cells: [String], _ headings: [String]) -> LogTime? {
     for (column, (heading, cell)) in zip(headings, cells).enumerated() {
-      guard let unit = LogTime.Unit(heading: heading), let value = number(cell) else { continue }
+      // `Time (seconds)`, for example: the units are called as MakeCode writes them.
+      let unit = LogTime.Unit.allCases.first { heading == "Time (\($0))" }
+      guard let unit, let value = number(cell) else { continue }
       let time = LogTime(value: value, unit: unit, column: column)
       if time.milliseconds.magnitude < 0x1p53 { return time }
     }

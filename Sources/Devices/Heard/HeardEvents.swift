@@ -65,7 +65,7 @@ package struct HeardEvents: Sendable {
     /// When this gateway learnt of the event; nil: in an earlier run, or by another gateway's `info`.
     let learnt: Moment?
     /// Another gateway has told it, and it was not heard here yet.
-    var isUnheard: Bool
+    var isUnheard = false
   }
 
   private struct Pending {
@@ -92,7 +92,7 @@ package struct HeardEvents: Sendable {
 
   /// - Parameter told: in earlier runs, the newest last.
   init(told: [Event]) {
-    known = told.suffix(Self.mostTold).map { Told(event: $0, learnt: nil, isUnheard: false) }
+    known = told.suffix(Self.mostTold).map { Told(event: $0, learnt: nil) }
   }
 
   /// The last events that any gateway has told, the newest last.
@@ -148,7 +148,7 @@ package struct HeardEvents: Sendable {
     if case .packet = frame.key, pending.contains(where: { $0.event.key == frame.key }) { return [] }
     let event = Event(key: frame.key, time: time)
     guard hasPeers else {
-      note(event, at: now, isUnheard: false)
+      append(Told(event: event, learnt: now))
       return [.tell(contents, at: time, isElsewhere: false)]
     }
     let limit = claimsReturn ? Self.knownClaimLimit : Self.claimLimit
@@ -184,7 +184,7 @@ package struct HeardEvents: Sendable {
     let isKnown = known.contains {
       $0.event.key == event.key && age(of: $0, at: now, time) < event.key.window
     }
-    if !isKnown { note(event, at: now, isUnheard: true) }
+    if !isKnown { append(Told(event: event, learnt: now, isUnheard: true)) }
     return []
   }
 
@@ -199,7 +199,7 @@ package struct HeardEvents: Sendable {
   private mutating func tell(
     _ index: Int, _ event: Event, isElsewhere: Bool = false, at now: Moment
   ) -> [Action] {
-    note(event, at: now, isUnheard: false)
+    append(Told(event: event, learnt: now))
     let own = pending.remove(at: index)
     return [.tell(own.contents, at: own.event.time, isElsewhere: isElsewhere)]
   }
@@ -211,7 +211,6 @@ package struct HeardEvents: Sendable {
     return actions
   }
 
-  /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
     var actions: [Action] = []
     while let first = pending.first, first.deadline <= now { actions += tell(0, first.event, at: now) }
@@ -233,10 +232,6 @@ package struct HeardEvents: Sendable {
       }
     }
     return actions
-  }
-
-  private mutating func note(_ event: Event, at now: Moment, isUnheard: Bool) {
-    append(Told(event: event, learnt: now, isUnheard: isUnheard))
   }
 
   private mutating func append(_ told: Told) {

@@ -1,7 +1,6 @@
 import BlueZ
 import Configuration
 import EventLoop
-import GATT
 
 extension LinkMachine {
   /// When the adapter goes, all but `connecting`, `leaving`, `idle` and `stopped` → absent. Every state → stopped.

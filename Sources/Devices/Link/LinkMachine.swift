@@ -141,8 +141,9 @@ struct LinkMachine: Sendable {
       return trouble(.unsuitable(lacks: lacks))
         + endLink(thenWait: isFirst ? backOff.next() : longBackOff.next())
     case .live:
-      guard let limit = liveness.limit, let remaining = liveness.remaining(at: seen.now) else { return [] }
-      if remaining > .zero { return change(to: .live(checkAt: seen.now + remaining)) }
+      guard let limit = liveness.limit else { return [] }
+      let end = liveness.lastSignOfLife + limit
+      if seen.now < end { return change(to: .live(checkAt: end)) }
       linkWasGood(until: liveness.lastSignOfLife)
       let isCacheOutdated = !liveness.hasReading && failures.count(.silent) == 1 && !seen.isPaired
       return trouble(.silent(limit)) + endLink(thenWait: backOff.next(), forgets: isCacheOutdated)

@@ -17,9 +17,7 @@ import EventLoop
 
   /// - Parameter trouble: why there is no link, as far as is known when the time is over.
   /// - Returns: whether the request waits; if it does not, `body` was called.
-  func add(
-    for seconds: Int, _ body: @escaping Body, trouble: @escaping @LoopActor () -> String?
-  ) -> Bool {
+  func add(for seconds: Int, _ body: @escaping Body, trouble: @escaping @LoopActor () -> String?) -> Bool {
     guard waiting.count < Self.most else {
       body("\(Self.most) requests are waiting for the device already")
       return false

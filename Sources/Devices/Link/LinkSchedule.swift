@@ -179,12 +179,13 @@ struct LinkSchedule: Sendable {
   mutating func review(at now: Moment, isBusy: (BluetoothAddress) -> Bool) -> [Action] {
     deadline = nil
     var actions: [Action] = []
-    var free = (0..<adapters).map(unreserved)
+    var free = (0..<adapters).map { adapter in
+      unoccupied(adapter) - waiting.values.count { $0.reserved == adapter }
+    }
     var ending = (0..<adapters).map { adapter in
       links.values.count { $0.adapter == adapter && $0.isGivenUp }
     }
-    for device in queue where waiting[device]?.reserved == nil {
-      guard let waiter = waiting[device] else { continue }
+    for (device, waiter) in queue where waiter.reserved == nil {
       if let adapter = waiter.adapters.first(where: { free[$0] > 0 }) {
         free[adapter] -= 1
         waiting[device]?.reserved = adapter
@@ -210,16 +211,14 @@ struct LinkSchedule: Sendable {
   private func nextEnd(
     for waiting: BluetoothAddress, _ waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
   ) -> (device: BluetoothAddress, end: Moment)? {
-    var next: (device: BluetoothAddress, end: Moment)?
-    for (device, link) in links where link.mode == nil && !link.isGivenUp {
-      guard let since = link.turnSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
-        continue
-      }
-      guard let end = turnEnd(of: device, since, link.hasFirstValues, for: waiting, waiter) else { continue }
-      if let before = next, before.end <= end { continue }
-      next = (device, end)
+    let ends = links.compactMap { device, link -> (device: BluetoothAddress, end: Moment)? in
+      guard link.mode == nil, !link.isGivenUp, let since = link.turnSince,
+        waiter.adapters.contains(link.adapter), !isBusy(device),
+        let end = turnEnd(of: device, since, link.hasFirstValues, for: waiting, waiter)
+      else { return nil }
+      return (device, end)
     }
-    return next
+    return ends.min { $0.end < $1.end }
   }
 
   /// When the device gives up its link to one that waits; nil: not to that one.
@@ -271,13 +270,10 @@ struct LinkSchedule: Sendable {
   }
 
   private func unoccupied(_ adapter: Int) -> Int { most - used(on: adapter) }
-  private func unreserved(_ adapter: Int) -> Int {
-    unoccupied(adapter) - waiting.values.count { $0.reserved == adapter }
-  }
 
   /// The devices that wait, in the order in which they get a link.
-  private var queue: [BluetoothAddress] {
-    waiting.sorted { rank(of: $0.key, $0.value) < rank(of: $1.key, $1.value) }.map(\.key)
+  private var queue: [(key: BluetoothAddress, value: Waiting)] {
+    waiting.sorted { rank(of: $0.key, $0.value) < rank(of: $1.key, $1.value) }
   }
 
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
@@ -292,8 +288,7 @@ struct LinkSchedule: Sendable {
     for adapter in 0..<adapters {
       slots += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now, nil) }
     }
-    return queue.map { device in
-      guard let waiter = waiting[device] else { return (device, nil) }
+    return queue.map { device, waiter in
       var first: (slot: Int, end: Moment)?
       for (index, slot) in slots.enumerated() where waiter.adapters.contains(slot.adapter) {
         let end = slot.holder.map { turnEnd(of: $0, slot.since, false, for: device, waiter) } ?? now

@@ -25,7 +25,6 @@ import Log
     reviewLater()
   }
 
-  /// - Parameter adapters: those that receive the device, all without a free link.
   func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
     devices[device.address] = device
     let isNews = schedule.wait(
@@ -45,7 +44,6 @@ import Log
     reviewLater()
   }
 
-  /// See ``LinkSchedule/beginRound(at:)``.
   func beginRound() {
     schedule.beginRound(at: .now)
     reviewLater()

@@ -25,9 +25,7 @@ import Log
 
   init(of device: Device) { self.device = device }
 
-  /// See ``Resolution/alive``.
   var alive: Int? { resolution?.alive }
-  /// See ``Resolution/offered``.
   var offered: Set<String> { resolution?.offered ?? [] }
   private var information: [Characteristic] { resolution?.information ?? [] }
   var hasInformation: Bool { !information.isEmpty }
@@ -36,22 +34,14 @@ import Log
   func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
     let resolution = resolve(characteristics)
     self.resolution = resolution
-    for channel in channels { use(resolution, for: channel) }
+    for channel in channels { channel.use(resolution) }
     visit = device.settings.isOnDemand ? Visit() : nil
-    guard isSuitable(resolution) else { return .unsuitable(lacks: lacks(of: resolution)) }
+    guard isSuitable(resolution) else {
+      let properties = resolution.missing(of: profile).map { Lacks.text($0.property, $0.reason) }
+      return .unsuitable(lacks: Lacks(services: resolution.missingServices, properties: properties))
+    }
     tellLacks()
     return .connected
-  }
-
-  private func lacks(of resolution: Resolution) -> Lacks {
-    let properties = resolution.lacks.sorted { $0.key < $1.key }
-      .map { Lacks.text(profile.properties[$0.key].name, $0.value) }
-    return Lacks(services: resolution.missingServices, properties: properties)
-  }
-
-  private func use(_ resolution: Resolution, for channel: Channel) {
-    channel.characteristicChanged(
-      to: resolution.characteristics[channel.index], lack: resolution.lacks[channel.index])
   }
 
   /// Logs once what the device's program lacks of a user's profile.
@@ -89,7 +79,18 @@ import Log
     do throws(CentralError) {
       for channel in channels { try await channel.writer?.writeBeforeReading(on: central) }
       var last: CentralError?
-      for channel in channels { last = try await subscribe(channel, in: visit, on: central) ?? last }
+      for channel in channels {
+        do throws(CentralError) {
+          try await channel.subscribe(on: central, in: visit)
+        } catch {
+          // The link is usable without the channel, unless that keeps it alive or is the only one.
+          guard error.concernsOneCharacteristic,
+            alive.map({ $0 != channel.index }) ?? (offered.count > 1)
+          else { throw error }
+          exclude(channel, because: error)
+          last = error
+        }
+      }
       if let last, channels.allSatisfy({ $0.characteristic == nil }) { throw last }
       for property in await visit?.missingValues() ?? [] {
         context.log.info("no value of \(property) was notified while it was connected", device.fields)
@@ -103,24 +104,6 @@ import Log
     }
   }
 
-  /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
-  /// the link alive or is the only one.
-  /// - Returns: why the channel is excluded; nil: it is used.
-  private func subscribe(
-    _ channel: Channel, in visit: Visit?, on central: Central
-  ) async throws(CentralError) -> CentralError? {
-    do throws(CentralError) {
-      try await channel.subscribe(on: central, in: visit)
-      return nil
-    } catch
-      where error.concernsOneCharacteristic
-      && (alive.map { $0 != channel.index } ?? (offered.count > 1))
-    {
-      exclude(channel, because: error)
-      return error
-    }
-  }
-
   private func exclude(_ channel: Channel, because error: CentralError) {
     channel.exclude(because: error)
     guard visit == nil, retry == nil else { return }
@@ -130,9 +113,7 @@ import Log
   /// A sensor that could not be read once may be read a minute later.
   private func tryExcluded() {
     retry = nil
-    let again = channels.filter {
-      $0.characteristic == nil && resolution?.characteristics[$0.index] != nil
-    }
+    let again = channels.filter { $0.characteristic == nil && resolution?.characteristics[$0.index] != nil }
     guard !again.isEmpty else { return }
     for channel in again { channel.include(resolution?.characteristics[channel.index]) }
     device.task { [self] central in
@@ -150,7 +131,7 @@ import Log
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
     for channel in changed {
       channel.linkDown()
-      use(resolution, for: channel)
+      channel.use(resolution)
     }
     self.resolution = resolution
     return isSuitable(resolution) ? changed : nil

@@ -2,7 +2,6 @@ import BlueZ
 import Configuration
 import EventLoop
 import GATT
-import Log
 
 /// The session of a device that is connected to: runs its ``LinkMachine``, chooses the adapter, connects, and ends the link.
 @LoopActor final class LinkSession: DeviceSession {
@@ -57,7 +56,6 @@ import Log
     machine.state == .absent && returns != nil ? .waiting : machine.state.published
   }
   override var lastError: Trouble? { machine.lastError }
-  /// The object that the adapter has.
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
   var isConnectable: Bool {
@@ -83,7 +81,6 @@ import Log
     context.scheduler.receivedFirstValues(device)
   }
 
-  /// The next values count as the first ones.
   func beginRound() {
     awaitsFirstValues = true
     for channel in device.channels { channel.beginRound() }
@@ -146,7 +143,6 @@ import Log
     device.report(.description)
   }
 
-  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
   func handedOver(hasNewLink: Bool) {
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
@@ -224,8 +220,7 @@ import Log
     context.scheduler.forget(device)
     follow { $0.stop() }
     waiting.resume(reason)
-    if context.isStopping { return }
-    guard let peripheral else { return }
+    guard !context.isStopping, let peripheral else { return }
     loop.task { [central] in await central.disconnect(peripheral) }
   }
 

@@ -34,9 +34,6 @@ struct Liveness: Sendable {
 
   private static func limit(_ period: Duration) -> Duration { max(leastLimit, period * 3) }
 
-  /// How much of the ``limit`` is left; not positive if the link is dead.
-  func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSignOfLife.duration(to: now) } }
-
   mutating func linked() { hasReading = false }
 
   /// - Parameter isExpected: whether the link offers the readings that keep it alive.

@@ -55,6 +55,11 @@ struct Resolution: Sendable {
 }
 
 extension Resolution {
+  /// The properties that the link does not offer, and why, in the order of the profile.
+  func missing(of profile: Profile) -> [(property: String, reason: String)] {
+    lacks.sorted { $0.key < $1.key }.map { (profile.properties[$0.key].name, $0.value) }
+  }
+
   /// - Parameter orReads: whether reading may stand in for notifications.
   private static func characteristic(
     of property: Property, _ all: [Characteristic], orReads: Bool
@@ -92,7 +97,8 @@ extension Characteristic.Flags {
     if property.isNotifying, !notifies, !(orReads && property.isReadable && property.kind == .state) {
       return "does not notify"
     }
-    guard property.isWritable, !allowsWrite(of: property) else { return nil }
+    let write: Self = property.writeMode == .command ? .writeWithoutResponse : .write
+    guard property.isWritable, !contains(write) else { return nil }
     switch property.writeMode {
     case .command where contains(.write): return "is written with \"write\": \"request\" only"
     case .confirm where contains(.writeWithoutResponse), .request where contains(.writeWithoutResponse):
@@ -103,8 +109,4 @@ extension Characteristic.Flags {
 
   /// Whether the peripheral sends the values.
   var notifies: Bool { !isDisjoint(with: [.notify, .indicate]) }
-
-  private func allowsWrite(of property: Property) -> Bool {
-    contains(property.writeMode == .command ? .writeWithoutResponse : .write)
-  }
 }

@@ -1,4 +1,3 @@
-import BlueZ
 import Configuration
 import EventLoop
 import GATT
@@ -86,7 +85,6 @@ struct RadioOutbox: Sendable {
     return true
   }
 
-  /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
     var actions: [Action] = []
     while let index = entries.indices.filter({ next(entries[$0]) <= now }).min(by: {

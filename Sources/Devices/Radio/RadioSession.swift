@@ -2,7 +2,6 @@ import Configuration
 import EventLoop
 import GATT
 import JSON
-import Log
 import Radio
 
 /// The session of a micro:bit that a wired one hears by radio.

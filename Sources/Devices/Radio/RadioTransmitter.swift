@@ -22,7 +22,6 @@ import Radio
 
   func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
   func echoed(_ target: RadioCommand.Target) -> Bool { outbox.echoed(target) }
-  /// Nothing more is sent to the device.
   func abandon(_ device: BluetoothAddress) { feed { $0.abandon(device) } }
 
   private func feed(_ input: (inout RadioOutbox) -> [RadioOutbox.Action]) {

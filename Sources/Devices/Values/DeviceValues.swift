@@ -14,7 +14,10 @@ import Log
   private(set) var last: [ValueKey: LastValue] = [:]
   /// What the configuration and requests say about the values; nil: values are off.
   private var settings: [ValueKey: ValueDescription]? {
-    didSet { columns = Self.columns(settings ?? [:]) }
+    didSet {
+      columns = ProgramValue.Columns(ofName: (settings ?? [:]).compactMapValues(\.columns))
+      columns.ofMessage = ValueKey(ValueSettings.columns).flatMap { columns.ofName.removeValue(forKey: $0) }
+    }
   }
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
@@ -42,12 +45,6 @@ import Log
   func adopt(_ old: DeviceValues) { last = old.last }
 
   func settingsChanged() { settings = device.settings.values.on }
-
-  private static func columns(_ settings: [ValueKey: ValueDescription]) -> ProgramValue.Columns {
-    var columns = ProgramValue.Columns(ofName: settings.compactMapValues(\.columns))
-    columns.ofMessage = ValueKey(ValueSettings.columns).flatMap { columns.ofName.removeValue(forKey: $0) }
-    return columns
-  }
 
   private var profile: Profile { device.description.profile }
 
@@ -151,12 +148,14 @@ import Log
   private func changed() {
     last = last.filter { table.entries[$0.key] != nil }
     device.context.store.change(device.address) { $0.values = table.entries }
-    device.describeValues()
+    let described = described
+    guard described != device.description.values else { return }
+    device.description.values = described
+    device.report(.description)
   }
 
   // MARK: Removing
 
-  /// - Returns: whether there was such a value.
   func remove(_ key: ValueKey) -> Bool {
     guard table.remove(key) else { return false }
     changed()

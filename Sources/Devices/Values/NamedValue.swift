@@ -32,11 +32,10 @@ package struct NamedValue: Sendable, Equatable {
     let meaning = ValueMeaning(key, entry.written, unit: entry.unit)
     self.key = key
     written = entry.written
-    let givenUnit = described?.adjustment.unit
     isNumber = entry.isNumber || described?.isNumber == true
     isBool = entry.isBool
     isConfirmed = entry.isConfirmed || described != nil
-    let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
+    let unit = described?.adjustment.unit ?? (isNumber ? meaning.unit : nil)
     let deviceClass =
       described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil)
     let entity = HomeAssistantEntity(

@@ -215,7 +215,7 @@ private enum JSONValues {
   ) {
     for member in object.members {
       let name = prefix + member.name
-      let value: Value
+      let value: Value?
       switch member.value {
       case .integer(let number): value = .integer(number)
       case .number(let number): value = .number(number)
@@ -225,11 +225,9 @@ private enum JSONValues {
       case .object(let object):
         add(object, after: name + "_", to: &message)
         continue
-      case .string, .array, .null:
-        message.isWhole = false
-        continue
+      case .string, .array, .null: value = nil
       }
-      if let name = ValueName(name) {
+      if let value, let name = ValueName(name) {
         message.values.append(ProgramValue(name: name, value: value))
       } else {
         message.isWhole = false

@@ -1,6 +1,5 @@
 import Configuration
 import EventLoop
-import GATT
 
 /// The values that the program of one device has sent, by their names in topics. At most 32 new
 /// names become known each minute; once the table is full, a new one replaces the oldest that came only once, or one that has not

@@ -47,8 +47,8 @@ struct Arguments {
   let action: CommandDeclaration.Action
   /// Whether the command is `run`.
   private(set) var runsGateway = false
-  private(set) var logLevel: LogLevel?
-  private(set) var logFormat: LogFormat?
+  /// The words and options of the command; nil: help or the version is shown.
+  private(set) var values: Values?
 
   /// - Parameter arguments: the program's own name first.
   init(_ arguments: [String]) throws(CommandLineError) {
@@ -76,8 +76,7 @@ struct Arguments {
     let values = try Values(given, Array(line.words.dropFirst()), declaration)
     action = { try await declaration.run(values) }
     runsGateway = name == "run"
-    logLevel = values.logLevel
-    logFormat = values.logFormat
+    self.values = values
   }
 }
 

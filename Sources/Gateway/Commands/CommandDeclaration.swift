@@ -101,9 +101,7 @@ struct CommandDeclaration {
           (.timeout, "seconds to scan (default: 10)"), json,
           (.live, "a table that is updated continuously, until Ctrl-C"), config,
         ]
-      ) {
-        try await Scan(values: $0).run()
-      },
+      ) { try await Scan(values: $0).run() },
       device("devices", "", "list the devices of the running gateway", [json]) { try await $0.list() },
       device("add", "ID [NAME [AREA]]", "add a device to the running gateway, until it is removed") {
         try await $0.add()
@@ -136,16 +134,12 @@ struct CommandDeclaration {
           json,
           (.wide, "with csv: a column for each property of each device, instead of a row for each reading"),
         ]
-      ) {
-        try await $0.record()
-      },
+      ) { try await $0.record() },
       device(
         "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays")]
       ) { try await $0.pair() },
       device("unpair", "ID", "remove its pairing") { try await $0.unpair() },
-      device("identify", "ID", "show the name of a micro:bit on its LEDs") {
-        try await $0.identify()
-      },
+      device("identify", "ID", "show the name of a micro:bit on its LEDs") { try await $0.identify() },
       device(
         "log", "ID", "print the data log of a micro:bit V2 as CSV, which takes minutes if it is long",
         [(.raw, "as the micro:bit has it, instead of one table")]

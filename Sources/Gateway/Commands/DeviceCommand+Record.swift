@@ -46,21 +46,19 @@ extension DeviceCommand {
   nonisolated static func line(_ recording: JSONValue) -> String {
     let started = recording["started"]?.time
     let end = recording["ended"]?.time.map { "to \($0.dated(on: started))" } ?? "goes on"
-    let reason =
+    let reason: String? =
       switch recording["end"]?.text {
       case "time": "ended after 3 hours"
       case "size": "ended, as its file was full"
       case "disk": "ended, as the disk was full"
-      default: ""
+      default: nil
       }
-    let lost = recording["lost"]?.integer.map { "\($0) readings lost" } ?? ""
-    let readings = recording["readings"]?.integer.map { "\($0) readings" } ?? ""
     let size = ((recording["bytes"]?.integer ?? 0) + 1023) / 1024
-    let words: [String] = [
-      recording["name"]?.shown ?? "", started.map { "from \($0.dated(on: nil)) \(end)" } ?? "", readings,
-      "\(size) KiB", reason, lost,
-    ]
-    return words.filter { !$0.isEmpty }.joined(separator: "  ")
+    return [
+      recording["name"]?.shown, started.map { "from \($0.dated(on: nil)) \(end)" },
+      recording["readings"]?.integer.map { "\($0) readings" }, "\(size) KiB", reason,
+      recording["lost"]?.integer.map { "\($0) readings lost" },
+    ].compactMap { $0 }.joined(separator: "  ")
   }
 
   /// The file is read by the command itself, in the state folder of the gateway.

@@ -65,17 +65,15 @@ import JSON
     printOutput("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
   }
 
-  /// Shows its name on its LEDs.
   func identify() async throws(CommandFailure) {
     let target = try await device
     let data = try await request("device/identify", [:], target)
     printOutput("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
   }
 
-  /// Prints the data log as CSV.
   func log() async throws(CommandFailure) {
     let (target, raw) = (try await device, values.has(.raw))
-    let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
+    let keys = target.selector.merging(["raw": .bool(raw)])
     // A full log takes minutes.
     let data = try await access.request("device/log", keys, within: .seconds(7200))
     let csv = data["csv"]?.text ?? ""
@@ -95,7 +93,6 @@ import JSON
     for line in lines { printOutput(line) }
   }
 
-  /// Lists the devices that are paired.
   func bonds() async throws(CommandFailure) {
     let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
     if paired.isEmpty { printError("no device is paired") }
@@ -117,14 +114,14 @@ import JSON
   /// The name, and the id that follows from it, as in `init`.
   func rename() async throws(CommandFailure) {
     let (target, label) = (try await device, values.words[1])
-    let data = try await access.request(
-      "device/rename", ["id": target.id.map(JSONValue.string), "name": .string(label)])
+    let keys = target.selector.merging(["name": .string(label)])
+    let data = try await access.request("device/rename", keys)
     printOutput("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")
   }
 
   func remove() async throws(CommandFailure) {
     let target = try await device
-    _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
+    _ = try await access.request("device/remove", target.selector)
     printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
   }
 
@@ -152,8 +149,7 @@ import JSON
   private func request(
     _ verb: String, _ keys: JSONValue, _ target: Target
   ) async throws(CommandFailure) -> JSONValue {
-    let id: JSONValue = ["id": target.id.map(JSONValue.string)]
-    return try await access.request(verb, id.merging(keys), within: values.patience + .seconds(40))
+    try await access.request(verb, target.selector.merging(keys), within: values.patience + .seconds(40))
   }
 
   private func report(_ data: JSONValue) throws(CommandFailure) {

@@ -21,8 +21,8 @@ struct Forget: Sendable {
       throw CommandFailure(
         .usage, "forget asks before it clears anything: run it at a terminal, or add --yes")
     }
-    if let running = try GatewayAccess.running(id.description) {
-      close(running.descriptor)
+    if let running = try GatewayAccess.open(id.description) {
+      running.close()
       throw Self.running(id)
     }
     // A gateway that is stopping has closed its socket, and may still publish.

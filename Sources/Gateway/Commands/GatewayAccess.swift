@@ -3,7 +3,6 @@ import Control
 import Devices
 import EventLoop
 import GATT
-import Glibc
 import JSON
 import Sockets
 
@@ -15,13 +14,13 @@ import Sockets
   /// Whether it is the service.
   let isOfService: Bool
   /// The options by which the user has named the gateway, behind a space.
-  private let options: String
+  private var options = ""
 
-  private init(_ running: Running, options: String = "") {
-    self.options = options
-    client = ControlClient(running.descriptor)
-    gateway = running.gateway
-    isOfService = ConfigurationFile.folder(of: running.path) == RuntimeFolder.service
+  /// - Parameter path: of its socket.
+  private init(_ gateway: String, _ path: String) throws(SocketFailure) {
+    client = ControlClient(try UnixSocket.connect(to: path))
+    self.gateway = gateway
+    isOfService = ConfigurationFile.folder(of: path) == RuntimeFolder.service
   }
 
   /// - Returns: nil if none runs, and the command has not named one by its id.
@@ -29,17 +28,31 @@ import Sockets
     // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let stored = command[.config] == nil ? nil : try StoredGateway(configuredBy: command[.config])
     let id = command[.gateway] ?? stored?.id.description
-    let options = [Option.gateway, .config].map { option in
-      command[option].map { " --\(option.rawValue) \($0.shellWord)" } ?? ""
+    if let access = try open(id) {
+      access.options = [Option.gateway, .config].map { option in
+        command[option].map { " --\(option.rawValue) \($0.shellWord)" } ?? ""
+      }.joined()
+      return access
     }
-    if let running = try running(id) { return GatewayAccess(running, options: options.joined()) }
     if command.has(.gateway) { throw noneRuns(id, configuration: command[.config]) }
     return nil
   }
 
   /// - Returns: the gateway with this id, or the only one that runs; nil if it does not.
   static func open(_ id: String? = nil) throws(CommandFailure) -> GatewayAccess? {
-    try running(id).map { GatewayAccess($0) }
+    switch presence(id, StateFolder.environment) {
+    case .absent: return nil
+    case .denied(let gateway, let path):
+      throw CommandFailure(.unavailable, RuntimeFolder.denial(path, gateway: gateway))
+    case .hidden(let folder):
+      throw CommandFailure(
+        .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
+    case .running(let running) where running.count > 1:
+      for gateway in running { gateway.close() }
+      let ids = running.map(\.gateway).joined(separator: ", ")
+      throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
+    case .running(let running): return running.first
+    }
   }
 
   /// Every running gateway with this id that this user may ask: a user's own may have that of the service.
@@ -47,7 +60,8 @@ import Sockets
     _ id: String, _ environment: [String: String] = StateFolder.environment,
     service: String = RuntimeFolder.service
   ) -> [GatewayAccess] {
-    sockets(id, environment, service: service).open.map { GatewayAccess($0) }
+    guard case .running(let running) = presence(id, environment, service: service) else { return [] }
+    return running
   }
 
   /// What is said if there is no gateway to ask.
@@ -64,9 +78,6 @@ import Sockets
   /// Another command for the same gateway, to be shown to the user.
   func command(_ words: String) -> String { "microbit-gateway \(words)\(options)" }
 
-  /// A gateway that runs, by its id, with a connection to its socket.
-  typealias Running = (gateway: String, path: String, descriptor: Int32)
-
   /// Whether gateways run.
   enum Presence: Sendable {
     /// None runs, or it has no socket here.
@@ -76,56 +87,24 @@ import Sockets
     /// One may run: this user may not look into the folder of its socket.
     case hidden(folder: String)
     /// One or several run.
-    case running([Running])
-
-    var isRunning: Bool {
-      switch self {
-      case .absent, .hidden: false
-      case .denied, .running: true
-      }
-    }
+    case running([GatewayAccess])
   }
 
   /// - Parameter id: that of the gateway; nil: any.
-  static func presence(_ id: String?, _ environment: [String: String]) -> Presence {
-    let (open, denied) = sockets(id, environment)
-    if !open.isEmpty { return .running(open) }
-    if let denied = denied.first { return .denied(gateway: denied.gateway, path: denied.path) }
-    return RuntimeFolder.closed(environment).map { .hidden(folder: $0) } ?? .absent
-  }
-
-  /// The running gateway; nil: none runs.
-  static func running(_ id: String?) throws(CommandFailure) -> Running? {
-    switch presence(id, StateFolder.environment) {
-    case .absent: return nil
-    case .denied(let gateway, let path):
-      throw CommandFailure(.unavailable, RuntimeFolder.denial(path, gateway: gateway))
-    case .hidden(let folder):
-      throw CommandFailure(
-        .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
-    case .running(let running) where running.count > 1:
-      for gateway in running { Glibc.close(gateway.descriptor) }
-      let ids = running.map(\.gateway).joined(separator: ", ")
-      throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
-    case .running(let running): return running.first
-    }
-  }
-
-  /// The gateways that run, and those that this user may not ask.
-  static func sockets(
+  static func presence(
     _ id: String?, _ environment: [String: String], service: String = RuntimeFolder.service
-  ) -> (open: [Running], denied: [(gateway: String, path: String)]) {
-    var open: [Running] = []
-    var denied: [(gateway: String, path: String)] = []
-    for (gateway, path) in RuntimeFolder.sockets(environment, service: service) {
-      if let id, gateway != id { continue }
+  ) -> Presence {
+    var running: [GatewayAccess] = []
+    var denied: Presence?
+    for (gateway, path) in RuntimeFolder.sockets(environment, service) where id == nil || gateway == id {
       do throws(SocketFailure) {
-        open.append((gateway, path, try UnixSocket.connect(to: path)))
+        running.append(try GatewayAccess(gateway, path))
       } catch {
-        if error.isDenied { denied.append((gateway, path)) }
+        if error.isDenied { denied = denied ?? .denied(gateway: gateway, path: path) }
       }
     }
-    return (open, denied)
+    if !running.isEmpty { return .running(running) }
+    return denied ?? RuntimeFolder.closed(environment).map { .hidden(folder: $0) } ?? .absent
   }
 
   // MARK: Requests

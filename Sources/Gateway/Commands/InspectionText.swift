@@ -79,27 +79,21 @@ struct InspectionText: CustomStringConvertible {
 
   /// UUID and value.
   private static func descriptorRow(_ item: JSONValue) -> [String] {
-    let value: String =
-      if let error = item["error"] {
-        "(\(error.shown))"
-      } else if let format = item["value"]?["text"]?.text {
-        format
-      } else if let text = item["value"]?.text {
-        Excerpt(text).description
-      } else {
-        item["bytes"].map { bytes(of: $0.text ?? "") } ?? ""
-      }
-    return ["  " + short(item["uuid"]), "", "", value]
+    let text = item["value"]?["text"]?.text ?? item["value"]?.text.map { Excerpt($0).description }
+    return ["  " + short(item["uuid"]), "", "", value(of: item, text)]
   }
 
   /// UUID, flags, property, value.
   private static func row(_ item: JSONValue) -> [String] {
     let flags = item["flags"]?.elements.compactMap(\.text).joined(separator: ",") ?? ""
-    var value =
-      item["value"]?.shown(unit: item["unit"]) ?? item["bytes"].map { bytes(of: $0.text ?? "") } ?? ""
-    if let error = item["error"] { value = "(\(error.shown))" }
-    if item["firmware_update"] == .bool(true) { value += "(firmware update: never written)" }
-    return [short(item["uuid"]), flags, item["property"]?.text ?? "-", value]
+    let value = value(of: item, item["value"]?.shown(unit: item["unit"]))
+    let note = item["firmware_update"] == .bool(true) ? "(firmware update: never written)" : ""
+    return [short(item["uuid"]), flags, item["property"]?.text ?? "-", value + note]
+  }
+
+  /// Why there is no value, else the value as `text`, else the bytes.
+  private static func value(of item: JSONValue, _ text: String?) -> String {
+    item["error"].map { "(\($0.shown))" } ?? text ?? item["bytes"].map { bytes(of: $0.text ?? "") } ?? ""
   }
 
   /// Hexadecimal digits, followed by the text if the bytes are printable.

@@ -4,13 +4,13 @@ import Configuration
 import Devices
 import EventLoop
 import Findings
-import GATT
 import Glibc
 import JSON
 
 /// An engine in this process, without devices: it scans, or inspects peripherals while no gateway runs.
 @LoopActor final class LocalEngine: FrontEnd {
-  private let engine: DeviceManager
+  /// Its devices are none: for peripherals in range, and inspections.
+  let engine: DeviceManager
   private var running: Task<Void, Never>?
   private let decided = Waiter<Void>()
   /// The adapters that have been on.
@@ -28,17 +28,25 @@ import JSON
   /// Returns when an adapter is on.
   /// - Parameters:
   ///   - timeout: the limit for that.
-  ///   - isExclusive: false: a gateway may use the adapters too, and nothing is connected.
+  ///   - interruption: for inspections: no gateway may use the adapters, and from now on it ends the links first; nil: a
+  ///     gateway may use the adapters too, and nothing is connected.
   static func start(
-    _ stored: StoredGateway, timeout: Duration = .seconds(5), isExclusive: Bool = false
+    _ stored: StoredGateway, timeout: Duration = .seconds(5), forInspections interruption: Interruption? = nil
   ) async throws(CommandFailure) -> LocalEngine {
-    let local = LocalEngine(stored, isExclusive: isExclusive)
-    let engine = local.engine
-    engine.add(local)
-    local.running = loop.task { await engine.run() }
+    let local = LocalEngine(stored, isExclusive: interruption != nil)
+    local.engine.add(local)
+    local.running = loop.task { await local.engine.run() }
     _ = try? await local.decided.value(within: timeout)
-    guard local.used.isEmpty else { return local }
-    let reason = local.isAnswered ? describe(engine) : "bluetoothd does not answer"
+    if !local.used.isEmpty {
+      interruption?.action = { signal in
+        loop.task {
+          await local.stop()
+          exit(128 + signal)
+        }
+      }
+      return local
+    }
+    let reason = local.isAnswered ? local.obstacle : "bluetoothd does not answer"
     await local.stop()
     throw CommandFailure(.unavailable, "cannot use Bluetooth: \(reason)")
   }
@@ -50,17 +58,14 @@ import JSON
   }
 
   /// Scans from now on.
-  @discardableResult
   func beginScan() -> ScanRequest { (try? engine.beginScan()) ?? ScanRequest() }
 
   /// Scans for a while.
-  /// - Parameter started: called when an adapter is on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
   static func scan(
-    _ stored: StoredGateway, for limit: Duration, started: () -> Void = {}
+    _ stored: StoredGateway, for limit: Duration
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
     let local = try await start(stored)
-    started()
     let scan = local.beginScan()
     try? await loop.sleep(for: limit)
     let faults = local.scanFindings
@@ -68,37 +73,12 @@ import JSON
     return (scan.peripherals, faults)
   }
 
-  var inRange: [Peripheral] { engine.peripheralsInRange }
-
   /// The adapters that cannot scan, which is known after a few seconds of scanning, and those that are on no more.
   var scanFindings: [Finding] {
     engine.adapterFaults.filter { used.contains($0.adapter) }.map(\.fault)
   }
 
   // MARK: Inspecting
-
-  /// For inspections: no gateway may use the adapters.
-  /// - Parameter interruption: ends the links first from now on.
-  static func forInspections(
-    _ stored: StoredGateway, timeout: Duration, _ interruption: Interruption
-  ) async throws(CommandFailure) -> LocalEngine {
-    let local = try await start(stored, timeout: timeout, isExclusive: true)
-    interruption.action = { signal in
-      loop.task {
-        await local.stop()
-        exit(128 + signal)
-      }
-    }
-    return local
-  }
-
-  /// Connects to a peripheral, and reads what it offers.
-  /// - Parameter settings: what holds for the device that the peripheral would be; nil: it would be none.
-  func inspect(
-    _ address: BluetoothAddress, as settings: (Peripheral) -> DeviceSettings?
-  ) async throws(RequestError) -> Inspection {
-    try await engine.inspect(.address(address), as: settings)
-  }
 
   /// `inspect` while no gateway runs.
   /// - Parameters:
@@ -109,20 +89,22 @@ import JSON
     _ name: String, _ path: String?, _ timeout: Duration
   ) async throws(CommandFailure) -> JSONValue {
     let stored = try StoredGateway(configuredBy: path)
-    let devices = configured(stored.configuration)
+    let devices = stored.configuration.devices.compactMap { entry in
+      entry.match.identifier.map { address in
+        Target(
+          address, id: (entry.id ?? DeviceID(address)).description, names: [entry.name].compactMap { $0 })
+      }
+    }
     var target = try Target.named(name, among: devices)
     if target == nil {
       let scan = try await scan(stored, for: .seconds(5))
       target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
-    let local = try await forInspections(stored, timeout: timeout, Interruption())
+    let local = try await start(stored, timeout: timeout, forInspections: Interruption())
     do throws(RequestError) {
-      let inspection = try await local.inspect(target.address) { peripheral in
-        stored.configuration.assignment(
-          peripheral.address, Advertisement(peripheral),
-          record: stored.records.first { $0.address == peripheral.address }, in: stored.id
-        ).settings
+      let inspection = try await local.engine.inspect(.address(target.address)) { peripheral in
+        stored.assignment(peripheral.address, Advertisement(peripheral)).settings
       }
       await local.stop()
       return inspection.json
@@ -132,17 +114,8 @@ import JSON
     }
   }
 
-  /// The devices that the configuration names by their addresses.
-  private static func configured(_ configuration: Configuration) -> [Target] {
-    configuration.devices.compactMap { entry in
-      entry.match.identifier.map { address in
-        Target(
-          address, id: (entry.id ?? DeviceID(address)).description, names: [entry.name].compactMap { $0 })
-      }
-    }
-  }
-
-  private static func describe(_ engine: DeviceManager) -> String {
+  /// Why no adapter is on.
+  private var obstacle: String {
     guard case .adapterInUse(let process?) = engine.adapters[0].state else {
       return engine.adapterFaults.first?.fault.line ?? "no adapter is on"
     }

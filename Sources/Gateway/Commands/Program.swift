@@ -5,7 +5,6 @@ import Log
 
 /// The program `microbit-gateway`.
 package enum Program {
-  /// Carries out the command of the command line.
   package static func run() -> Never {
     // Writing to a closed pipe or connection is an error of that call, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
@@ -27,8 +26,8 @@ package enum Program {
       // Commands log warnings and errors only.
       Logger.level = .warning
     }
-    if let level = arguments.logLevel { Logger.level = level }
-    if let format = arguments.logFormat { Logger.format = format }
+    if let level = arguments.values?.logLevel { Logger.level = level }
+    if let format = arguments.values?.logFormat { Logger.format = format }
     loop.run { exit(await execute(arguments.action).rawValue) }
   }
 

@@ -3,7 +3,6 @@ import Bridge
 import Configuration
 import EventLoop
 import Findings
-import GATT
 import Glibc
 import JSON
 
@@ -24,66 +23,50 @@ struct Scan: Sendable {
     // Without the gateway, the configuration and what requests have changed say what it would do.
     let running = try? GatewayAccess.open(stored.id.description)
     defer { running?.close() }
-    let table: Table = { [stored] peripherals in
-      ScanTable(
-        peripherals, stored.configuration, gateway: stored.id, records: stored.records,
-        devices: await Self.devices(of: running))
-    }
-    let faults: [Finding]
-    var isEmpty = false
+    let local = try await LocalEngine.start(stored)
+    let scan = local.beginScan()
     if values.has(.live) {
-      let engine = try await LocalEngine.start(stored)
-      engine.beginScan()
       let screen = Screen()
-      let showing = loop.task { await self.showLive(engine, table, screen) }
+      let showing = loop.task { [stored] in await self.showLive(local, stored, running, screen) }
       interruption.action = { _ in showing.cancel() }
-      isEmpty = await showing.value
+      await showing.value
       await screen.finish()
-      faults = engine.scanFindings
-      await engine.stop()
     } else {
       let limit = values.timeout ?? .seconds(10)
-      let scan = try await LocalEngine.scan(stored, for: limit) {
-        if !json { printError("scanning for \(limit.components.seconds) s …") }
-      }
-      await show(scan.found, table)
-      (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
+      if !json { printError("scanning for \(limit.components.seconds) s …") }
+      try? await loop.sleep(for: limit)
     }
+    let faults = local.scanFindings
+    await local.stop()
+    if !values.has(.live) { show(await Self.table(scan.peripherals, stored, running)) }
     for fault in faults { printError(fault.line) }
-    if !faults.isEmpty { throw CommandFailure(isEmpty ? .unavailable : .refused) }
+    if !faults.isEmpty { throw CommandFailure(scan.peripherals.isEmpty ? .unavailable : .refused) }
   }
 
-  /// The devices of a running gateway, by their addresses.
-  @LoopActor private static func devices(of running: GatewayAccess?) async -> [BluetoothAddress: JSONValue] {
+  @LoopActor private static func table(
+    _ peripherals: [Peripheral], _ stored: StoredGateway, _ running: GatewayAccess?
+  ) async -> ScanTable {
     let devices = try? await running?.request("devices").elements
-    let pairs = (devices ?? []).compactMap { device in
-      device["identifier"]?.text.flatMap { BluetoothAddress($0) }.map { ($0, device) }
-    }
-    return Dictionary(pairs) { first, _ in first }
+    let pairs = (devices ?? []).compactMap { device in device.identifier.map { ($0, device) } }
+    return ScanTable(peripherals, stored, devices: Dictionary(pairs) { first, _ in first })
   }
 
-  private typealias Table = @LoopActor ([Peripheral]) async -> ScanTable
-
-  @LoopActor private func show(_ peripherals: [Peripheral], _ table: Table) async {
-    let table = await table(peripherals)
+  @LoopActor private func show(_ table: ScanTable) {
     if json { return printOutput(JSONValue.array(table.rows.map(\.json)).written) }
-    if peripherals.isEmpty { printError("no Bluetooth device found") }
+    if table.rows.isEmpty { printError("no Bluetooth device found") }
     for line in table.lines { printOutput(line) }
   }
 
   /// Updates a table on a terminal; otherwise there is a line for each peripheral when it is found. Without a timeout, until the
   /// task is cancelled.
-  /// - Returns: whether nothing was found.
   @LoopActor private func showLive(
-    _ engine: LocalEngine, _ table: Table, _ screen: Screen
-  ) async -> Bool {
+    _ local: LocalEngine, _ stored: StoredGateway, _ running: GatewayAccess?, _ screen: Screen
+  ) async {
     var printed: Set<String> = []
-    var isEmpty = true
     let deadline = values.timeout.map { Moment.now + $0 }
     repeat {
-      let peripherals = engine.inRange.sorted(by: Self.precedes)
-      if !peripherals.isEmpty { isEmpty = false }
-      let table = await table(peripherals)
+      let peripherals = local.engine.peripheralsInRange.sorted(by: Self.precedes)
+      let table = await Self.table(peripherals, stored, running)
       // The gateway's answer may be missing then.
       if Task.isCancelled { break }
       if screen.isTerminal {
@@ -98,7 +81,6 @@ struct Scan: Sendable {
       }
     } while (try? await loop.sleep(for: Self.interval)) != nil
       && deadline.map({ $0 <= .now }) != true && !StandardOutput.isClosed
-    return isEmpty
   }
 
   /// The strongest first; rows do not change places for a few dB.

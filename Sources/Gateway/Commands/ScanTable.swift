@@ -32,29 +32,20 @@ struct ScanTable {
 
   /// - Parameters:
   ///   - peripherals: in the order of the rows.
-  ///   - records: what the state database has of devices.
   ///   - devices: those of the gateway, as it lists them; none if it does not run.
-  init(
-    _ peripherals: [Peripheral], _ configuration: Configuration, gateway: GatewayID,
-    records: [DeviceRecord] = [], devices: [BluetoothAddress: JSONValue] = [:]
-  ) {
-    let records = Dictionary(records.map { ($0.address, $0) }) { first, _ in first }
-    rows = peripherals.map {
-      Self.row($0, configuration, gateway, records[$0.address], devices[$0.address])
-    }
+  init(_ peripherals: [Peripheral], _ stored: StoredGateway, devices: [BluetoothAddress: JSONValue] = [:]) {
+    rows = peripherals.map { Self.row($0, stored, devices[$0.address]) }
   }
 
   /// - Parameter device: what the gateway says, which knows more than one scan: a link, for example, hides what the
   ///   peripheral advertised before.
-  private static func row(
-    _ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID, _ record: DeviceRecord?,
-    _ device: JSONValue?
-  ) -> Row {
-    let advertisement = Advertisement(peripheral)
-    let assignment = configuration.assignment(peripheral.address, advertisement, record: record, in: gateway)
+  private static func row(_ peripheral: Peripheral, _ stored: StoredGateway, _ device: JSONValue?) -> Row {
+    let (advertisement, configuration) = (Advertisement(peripheral), stored.configuration)
+    let assignment = stored.assignment(peripheral.address, advertisement)
     let match = configuration.device(matching: peripheral.address, advertisement)?.match
     let guess = configuration.profile(fitting: peripheral)?.name
-    let isKnown = record?.isKnownByAddress == true || configuration.names(peripheral.address)
+    let isKnown =
+      stored.records[peripheral.address]?.isKnownByAddress == true || configuration.names(peripheral.address)
     let (profile, use): (String, String) =
       if let device {
         (device["profile"]?.text ?? "-", Self.use(device))

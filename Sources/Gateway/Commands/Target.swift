@@ -59,7 +59,7 @@ struct Target {
 
   /// Reads an entry of the requests `devices` or `scan`.
   init?(_ json: JSONValue) {
-    guard let address = json["identifier"]?.text.flatMap({ BluetoothAddress($0) }) else { return nil }
+    guard let address = json.identifier else { return nil }
     self.init(
       address, id: (json["id"] ?? json["device"])?.text,
       names: [json["name"], json["bluetooth_name"]].compactMap { $0?.text })
@@ -85,6 +85,9 @@ extension Target: CustomStringConvertible {
 extension JSONValue {
   /// Whether the device of this entry is online without a link: between two visits or turns.
   var isBetweenLinks: Bool { self["last_connected"] != nil && self["offline_since"] == nil }
+
+  /// The address of the device or peripheral of this entry.
+  var identifier: BluetoothAddress? { self["identifier"]?.text.flatMap { BluetoothAddress($0) } }
 
   var time: Timestamp? { text.flatMap { Timestamp($0) } }
 

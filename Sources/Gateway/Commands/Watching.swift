@@ -33,9 +33,7 @@ import JSON
   /// Runs until it is interrupted, or the gateway ends.
   func run(_ name: String?) async throws(CommandFailure) {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
-    if let name {
-      keys = keys.merging(["id": try await access.device(name).id.map(JSONValue.string)])
-    }
+    if let name { keys = keys.merging(try await access.device(name).selector) }
     access.client.onLine = { [weak self] in self?.receive($0) }
     access.client.onEnd = { [ended] in
       ended.resume(.success(CommandFailure(.unavailable, "the gateway has ended")))
@@ -60,12 +58,10 @@ import JSON
     case .csv: if let row = Self.csv(line) { write(row + "\n") }
     case .text:
       guard let text = view.update(line) else { return }
-      if isLive {
-        if redraw == nil {
-          redraw = loop.timer(after: Self.redrawInterval) { [weak self] in self?.draw() }
-        }
-      } else {
+      if !isLive {
         write(text + "\n")
+      } else if redraw == nil {
+        redraw = loop.timer(after: Self.redrawInterval) { [weak self] in self?.draw() }
       }
     }
     if let count = line["dropped"]?.integer {

@@ -31,10 +31,8 @@ struct AdapterCheck {
     let bus = Finding.ok(.bus, "the system bus answers")
     if let refusal = report.refusal { return (report.bluetoothd == nil ? [] : [bus]) + [refused(refusal)] }
     guard report.bluetoothd != nil else { return [bus, CentralState.noBluetoothd.finding(adapter: "")] }
-    return [bus, bluetoothd] + adapters.flatMap(findings)
+    return [bus, version?.finding ?? .ok(.bluetoothd, "bluetoothd is running")] + adapters.flatMap(findings)
   }
-
-  private var bluetoothd: Finding { version?.finding ?? .ok(.bluetoothd, "bluetoothd is running") }
 
   private func refused(_ reason: String) -> Finding {
     report.isDenied

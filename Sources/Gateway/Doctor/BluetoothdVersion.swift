@@ -34,9 +34,7 @@ struct BluetoothdVersion: Comparable, CustomStringConvertible {
   /// - Parameter processes: `/proc`.
   static func ofProcess(_ process: Int32, _ processes: String = "/proc") -> BluetoothdVersion? {
     // The file that it was started from: not the simulator's.
-    guard let words = try? FileProblem.read("\(processes)/\(process)/cmdline") else {
-      return nil
-    }
+    guard let words = try? FileProblem.read("\(processes)/\(process)/cmdline") else { return nil }
     let path = String(decoding: words.prefix { $0 != 0 }, as: UTF8.self)
     guard path.hasPrefix("/"), path.hasSuffix("/bluetoothd") else { return nil }
     return BluetoothdVersion(SystemProgram.run("\(path.shellWord) --version").output)

@@ -42,9 +42,9 @@ struct BrokerCheck {
   @LoopActor private func check(
     _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
   ) async -> [Finding] {
-    guard await session.wait(patience, until: { $0.isDecided }),
-      session.state.isConnected
-    else { return [fault(session.state.failure ?? .timedOut(.connect))] }
+    guard await session.wait(patience, until: \.isDecided), session.state.isConnected else {
+      return [fault(session.state.failure ?? .timedOut(.connect))]
+    }
     let (messages, list) = (probes.messages, probes.list)
     for message in messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
@@ -55,7 +55,7 @@ struct BrokerCheck {
     }
     if session.state.isConnected, !session.state.hasAnswered { return [silence] }
     let unacknowledged = messages.first { !session.state.acknowledged.contains($0.number ?? 0) }
-    let outcomes = list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
+    let outcomes = list.map { session.state.outcome(of: $0) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
     if let failure = session.state.failure {
@@ -67,8 +67,8 @@ struct BrokerCheck {
     }
     let size = await checkSize(session, probes)
     let connection = unacknowledged.map { fault(.unacknowledged($0.topic)) } ?? .ok(.broker, connectedText)
-    return [connection] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
-      + homeAssistant(session)
+    return [connection] + probes.findings(outcomes)
+      + [size, retained, homeAssistant(session)].compactMap { $0 }
   }
 
   /// What announces a device to Home Assistant has about so many bytes.
@@ -152,14 +152,12 @@ struct BrokerCheck {
       remedy: "use a broker that does, such as mosquitto (RabbitMQ does not)")
   }
 
-  @LoopActor private func homeAssistant(_ session: BrokerSession<BrokerReplies>) -> [Finding] {
-    guard configuration.homeAssistant.discovery else { return [] }
-    return [
-      .ok(
-        .homeAssistant,
-        session.state.isHomeAssistantOnline
-          ? "Home Assistant is online"
-          : "Home Assistant was not seen, which is normal: it sends a message only when it starts")
-    ]
+  @LoopActor private func homeAssistant(_ session: BrokerSession<BrokerReplies>) -> Finding? {
+    guard configuration.homeAssistant.discovery else { return nil }
+    return .ok(
+      .homeAssistant,
+      session.state.isHomeAssistantOnline
+        ? "Home Assistant is online"
+        : "Home Assistant was not seen, which is normal: it sends a message only when it starts")
   }
 }

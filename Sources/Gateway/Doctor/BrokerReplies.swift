@@ -40,8 +40,8 @@ struct BrokerReplies {
 
   func outcome(of probe: TopicProbe) -> TopicProbe.Outcome {
     TopicProbe.Outcome(
-      hasArrived: has(probe.topic), publishRefusal: refusals[probe.topic],
-      subscribeRefusal: refusedSubscriptions[probe.filter], need: probe.need)
+      probe: probe, hasArrived: has(probe.topic), publishRefusal: refusals[probe.topic],
+      subscribeRefusal: refusedSubscriptions[probe.filter])
   }
 
   /// Whether the broker has answered anything after the login.

@@ -28,7 +28,7 @@ struct ClusterCheck {
     }
     if results.count == 1 { return results[0].findings }
     let usable = results.filter { !$0.findings.contains { $0.check == .broker && $0.level == .fault } }
-    let found = results.flatMap { broker, findings in
+    var found = results.flatMap { broker, findings in
       findings.compactMap { finding -> Finding? in
         let text = "\(broker): \(finding.text)"
         switch finding.level {
@@ -42,14 +42,13 @@ struct ClusterCheck {
       }
     }
     guard let first = usable.first?.broker else { return found }
-    var separate: [Finding] = []
     for (other, _) in usable.dropFirst() where await !isReached(other, from: first) {
-      separate.append(
+      found.append(
         .fault(
           .broker, "what is published at \(first) does not arrive at \(other)",
           remedy: "mqtt.hosts is for the nodes of one cluster: join them, or choose one, with mqtt.host"))
     }
-    return found + separate
+    return found
   }
 
   /// Whether a message that is published at one broker arrives at the other.

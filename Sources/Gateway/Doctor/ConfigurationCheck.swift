@@ -13,7 +13,7 @@ struct ConfigurationCheck {
     var findings: [Finding] = []
     var file: ConfigurationFile?
     /// The configuration with the defaults for the keys in ``broken``.
-    var configuration = Configuration()
+    var configuration: Configuration { file?.configuration ?? Configuration() }
     /// The keys with errors.
     var broken: Set<String> = []
     /// Nothing of the file can be read.
@@ -33,7 +33,7 @@ struct ConfigurationCheck {
     for _ in 0..<Self.mostRounds {
       do throws(ConfigurationErrors) {
         let file = try ConfigurationFile.load(path: path, searching: places, without: result.broken)
-        (result.file, result.configuration) = (file, file.configuration)
+        result.file = file
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
         result.findings += file.warnings.map { warning($0, in: file.path) }
         if result.broken.isEmpty, let open = Self.setUpIsOpen(file) { result.findings.append(open) }

@@ -15,18 +15,9 @@ struct DeviceCheck {
   struct Candidate: Sendable {
     let peripheral: Peripheral
     let settings: DeviceSettings
-
-    var name: String { settings.shownID }
   }
-
-  private static let scanTime = Duration.seconds(8)
 
   /// What is in range, and the findings about what is not.
-  @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await LocalEngine.scan(stored, for: Self.scanTime)
-    return classify(scan.found, scan.faults)
-  }
-
   /// - Parameter faults: of the scan: what is not in range is then unknown.
   func classify(
     _ found: [Peripheral], _ faults: [Finding]
@@ -34,15 +25,11 @@ struct DeviceCheck {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
     let configuration = stored.configuration
-    let records = Dictionary(stored.records.map { ($0.address, $0) }) { first, _ in first }
-    func assignment(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
-      configuration.assignment(address, advertisement, record: records[address], in: stored.id)
-    }
     /// What is heard in vain, by profile: of strangers, the first stands for all.
     var deaf: [String: Finding] = [:]
     var heard: Set<String> = []
     for peripheral in found {
-      switch assignment(peripheral.address, Advertisement(peripheral)) {
+      switch stored.assignment(peripheral.address, Advertisement(peripheral)) {
       case .here(let settings) where settings.isEnabled && !settings.profile.hasLinks:
         let profile = settings.profile
         if let lack = profile.lack(in: peripheral.advertised) {
@@ -69,12 +56,11 @@ struct DeviceCheck {
     }
     findings += deaf.filter { !heard.contains($0.key) }.values.sorted { $0.text < $1.text }
     guard faults.isEmpty else { return (candidates, findings + faults) }
-    let named = configuration.devices.compactMap(\.match.identifier)
-    let known = named + stored.records.map(\.address).filter { !named.contains($0) }
+    let known = configuration.devices.compactMap(\.match.identifier) + stored.withoutEntry
     let absent = known.compactMap { address -> DeviceSettings? in
       // Bluetooth finds no sender by radio.
       guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
-        case .here(let settings) = assignment(address, Advertisement()), settings.isEnabled
+        case .here(let settings) = stored.assignment(address, Advertisement()), settings.isEnabled
       else { return nil }
       return settings
     }
@@ -94,28 +80,28 @@ struct DeviceCheck {
   }
 
   /// Connects to a device, and reads what it offers.
-  @LoopActor static func inspect(_ candidate: Candidate, by engine: LocalEngine) async -> [Finding] {
+  @LoopActor static func inspect(_ candidate: Candidate, by engine: DeviceManager) async -> Finding {
+    let settings = candidate.settings
     do throws(RequestError) {
-      let inspection = try await engine.inspect(
-        candidate.peripheral.address, as: { _ in candidate.settings })
-      return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
+      let inspection = try await engine.inspect(.address(candidate.peripheral.address)) { _ in settings }
+      return finding(inspection, settings.shownID, settings.profile, settings.pairing)
     } catch {
-      let trouble = Trouble.connectFailed(error.reason)
-      return [trouble.finding(candidate.name, candidate.settings.profile, candidate.settings.pairing)]
+      return Trouble.connectFailed(error.reason)
+        .finding(settings.shownID, settings.profile, settings.pairing)
     }
   }
 
   /// - Parameter profile: with the properties in use.
-  static func findings(
+  static func finding(
     _ inspection: Inspection, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
-  ) -> [Finding] {
+  ) -> Finding {
     let used = Set(profile.properties.map(\.name))
     let lacks = inspection.missing.filter { used.contains($0.property) }
     guard inspection.fits else {
       let properties = lacks.map { Lacks.text($0.property, $0.reason) }
       let trouble = Trouble.unsuitable(
         lacks: Lacks(services: inspection.missingServices, properties: properties))
-      return [trouble.finding(name, profile, pairing)]
+      return trouble.finding(name, profile, pairing)
     }
     let peripheral = inspection.peripheral
     for item in inspection.items {
@@ -125,26 +111,24 @@ struct DeviceCheck {
       let trouble =
         error.wantsPairing && !peripheral.isPaired
         ? Trouble.wantsPairing : .subscribeFailed("\(property): \(error)")
-      return [trouble.finding(name, profile, pairing)]
+      return trouble.finding(name, profile, pairing)
     }
     let missing = lacks.map(\.property)
     guard missing.isEmpty || profile.isAutomatic else {
-      guard profile.isBuiltIn else { return [.notOffered(name, lacks, profile)] }
-      return [
-        .warning(
-          .device, "\(name): does not offer \(missing.joined(separator: ", "))",
-          remedy: """
-            add the services to its program; if they are there, its memory for services is full (most of all of a \
-            micro:bit V1): use fewer services
-            """)
-      ]
+      guard profile.isBuiltIn else { return .notOffered(name, lacks, profile) }
+      return .warning(
+        .device, "\(name): does not offer \(missing.joined(separator: ", "))",
+        remedy: """
+          add the services to its program; if they are there, its memory for services is full (most of all of a \
+          micro:bit V1): use fewer services
+          """)
     }
     let details = [
       peripheral.name.map { Excerpt($0).description }, peripheral.rssi.map { "\($0) dBm" },
       peripheral.isPaired ? "paired" : "not paired",
       "offers \(profile.properties.map(\.name).filter { !missing.contains($0) }.joined(separator: ", "))",
     ].compactMap { $0 }
-    return [.ok(.device, "\(name): \(details.joined(separator: ", "))")]
+    return .ok(.device, "\(name): \(details.joined(separator: ", "))")
   }
 }
 

@@ -1,6 +1,5 @@
 import BlueZ
 import Configuration
-import Control
 import Devices
 import EventLoop
 import Findings
@@ -19,6 +18,7 @@ import JSON
   /// The limit of checks of this machine.
   private static let limit = Duration.seconds(10)
   private static let brokerLimit = Duration.seconds(30)
+  private static let scanTime = Duration.seconds(8)
   private static let scanLimit = Duration.seconds(30)
   /// Until an adapter is on.
   private static let startLimit = Duration.seconds(60)
@@ -32,48 +32,42 @@ import JSON
   func run() async throws(CommandFailure) {
     let check = ConfigurationCheck(path: path)
     let file =
-      await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
-      ?? ConfigurationCheck.Outcome(isUnreadable: true)
+      await blocking(.configuration) { check.run() } ?? ConfigurationCheck.Outcome(isUnreadable: true)
     report(file.findings)
     let gateway = file.gateway ?? StateFolder.gatewayID(of: Configuration())
-    report([StateFolder.unknownID(of: file.configuration)].compactMap { $0 })
-    await report(.clock) { ClockCheck().run() }
+    if let finding = StateFolder.unknownID(of: file.configuration) { report(finding) }
+    await report(.clock) { [ClockCheck().run()] }
     let presence = GatewayAccess.presence(file.gateway?.description, environment)
     let state = StateCheck(gateway: gateway, environment: environment)
-    let isAnswered = if case .running = presence { true } else { false }
+    let (isRunning, isAnswered): (Bool, Bool) =
+      switch presence {
+      case .absent, .hidden: (false, false)
+      case .denied: (true, false)
+      case .running: (true, true)
+      }
     await report(.state) { isAnswered ? state.space() : state.run() }
     var stored = StoredGateway(configuration: file.configuration, id: gateway)
-    stored =
-      await within(Self.limit, .state) { [stored] in
-        await EventLoop.blocking {
-          var read = stored
-          read.readState(with: file.file)
-          return read
-        }
-      } ?? stored
-    let isUsable = await checkBluetooth(&stored, isRunning: presence.isRunning)
+    stored = await blocking(.state) { [stored] in stored.withState(of: file.file) } ?? stored
+    let isUsable = await checkBluetooth(&stored, isRunning: isRunning)
     await checkBroker(file, gateway)
     switch presence {
     case .running(let running):
       // Of several, the first one is asked.
-      for other in running.dropFirst() { close(other.descriptor) }
-      let client = ControlClient(running[0].descriptor)
-      await checkRunning(running[0].gateway, client)
-      client.close()
+      for other in running.dropFirst() { other.close() }
+      await checkRunning(running[0])
+      running[0].close()
     case .denied(let gateway, let path):
-      report([
+      report(
         .warning(
           .gateway, "the gateway \(gateway) runs, and what it knows is not checked",
-          remedy: RuntimeFolder.denial(path, gateway: gateway))
-      ])
+          remedy: RuntimeFolder.denial(path, gateway: gateway)))
     case .hidden(let folder):
-      report([
+      report(
         .warning(
           .gateway, "whether the gateway \(gateway) runs is not known: \(folder) is closed to you",
-          remedy: "sudo microbit-gateway doctor")
-      ])
+          remedy: "sudo microbit-gateway doctor"))
     case .absent:
-      let service = await within(Self.limit, .gateway) { await EventLoop.blocking { ServiceUnit().state } }
+      let service = await blocking(.gateway) { ServiceUnit().state }
       let log = "journalctl -u microbit-gateway -n 20"
       let finding: Finding =
         switch service {
@@ -86,7 +80,7 @@ import JSON
             .gateway, "the service runs, but no gateway \(gateway) answers: it starts, or waits", remedy: log)
         case .absent, nil: .ok(.gateway, "the gateway \(gateway) is not running")
         }
-      report([finding])
+      report(finding)
       let radio = file.configuration.radio
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable, isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) {
@@ -109,9 +103,18 @@ import JSON
     if !json { for line in new.flatMap(\.lines) { printOutput(line) } }
   }
 
+  private func report(_ finding: Finding) { report([finding]) }
+
   /// Reports what a check of this machine finds.
-  private func report(_ name: Finding.Check, _ check: @escaping @Sendable () -> [Finding]) async {
-    report(await within(Self.limit, name) { await EventLoop.blocking(check) } ?? [])
+  private func report(_ name: Finding.Check, _ check: @escaping @Sendable () -> [Finding?]) async {
+    report(await blocking(name, check)?.compactMap { $0 } ?? [])
+  }
+
+  /// The result of a check of this machine, which blocks; nil, with a finding, if it takes too long.
+  private func blocking<T: Sendable>(
+    _ check: Finding.Check, _ body: @escaping @Sendable () -> T
+  ) async -> T? {
+    await within(Self.limit, check) { await EventLoop.blocking(body) }
   }
 
   /// The result of `body`; nil, with a finding, if it takes too long. It is then left alone.
@@ -120,11 +123,10 @@ import JSON
   ) async -> T? {
     let result = await loop.result(within: limit, of: body)
     if result == nil {
-      report([
+      report(
         .fault(
           check, "no result within \(limit.components.seconds) s",
-          remedy: "try again; a disk, a network or a daemon that hangs may be the cause: sudo dmesg | tail")
-      ])
+          remedy: "try again; a disk, a network or a daemon that hangs may be the cause: sudo dmesg | tail"))
     }
     return result
   }
@@ -135,27 +137,22 @@ import JSON
     guard let host = await within(Self.limit, .bus, { await HostReport.read() }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
-      version =
-        await within(Self.limit, .bluetoothd) {
-          await EventLoop.blocking { BluetoothdVersion.ofProcess(process) }
-        } ?? nil
+      version = await blocking(.bluetoothd) { BluetoothdVersion.ofProcess(process) } ?? nil
     }
     if stored.adapters.isEmpty, isRunning { stored.adapters = host.held(as: bluetooth.adapters) }
     let adapters = bluetooth.selections(stored.adapters)
     let names = adapters.map { $0.choose(from: host.addresses) }
     let used = host.adapters.filter { names.contains($0.name) }
     let held = used.filter { $0.gateway != nil }
-    var blocks: [String: RFKill.Block] = [:]
-    for name in names { blocks[name] = RFKill.block(ofAdapter: name) }
     report(
       AdapterCheck(
         report: host, adapters: adapters, version: version,
-        blocks: blocks,
+        blocks: names.reduce(into: [:]) { $0[$1] = RFKill.block(ofAdapter: $1) },
         mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
       ).run())
-    for name in names { await report(.wifi) { WiFiCheck(adapter: name).run() } }
+    for name in names { await report(.wifi) { [WiFiCheck(adapter: name).run()] } }
     guard !isRunning else { return false }
-    for adapter in held { report([self.held(adapter.name, by: adapter.gateway ?? 0)]) }
+    for adapter in held { report(self.held(adapter.name, by: adapter.gateway ?? 0)) }
     return held.isEmpty && used.contains(where: \.isPowered)
   }
 
@@ -191,20 +188,20 @@ import JSON
       file.isUnreadable
       ? "the configuration cannot be read"
       : "the configuration has errors in \(keys.intersection(file.broken).sorted().joined(separator: ", "))"
-    report([
-      .warning(check, "not checked, as \(reason)", remedy: "see configuration above; then run doctor again")
-    ])
+    report(
+      .warning(check, "not checked, as \(reason)", remedy: "see configuration above; then run doctor again"))
     return false
   }
 
   // MARK: Devices
 
-  private func checkRunning(_ gateway: String, _ client: ControlClient) async {
+  private func checkRunning(_ access: GatewayAccess) async {
+    let (gateway, client) = (access.gateway, access.client)
     do throws(RequestError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
       await report(.configuration) { [process = client.process] in
-        GatewayCheck.changedConfiguration(health, process: process).map { [$0] } ?? []
+        [GatewayCheck.changedConfiguration(health, process: process)]
       }
       let reported = findings.filter { $0.level == .fault }
       report(
@@ -212,46 +209,41 @@ import JSON
           !reported.contains { $0.isSameCause(as: finding) }
         })
     } catch {
-      report([
+      report(
         .fault(
           .gateway, "the gateway \(gateway): \(error.reason)",
           remedy: (client.isServed
             ? "" : "end programs that are connected to it, such as microbit-gateway watch; else: ")
-            + "sudo systemctl restart microbit-gateway")
-      ])
+            + "sudo systemctl restart microbit-gateway"))
     }
   }
 
   private func checkDevices(_ stored: StoredGateway) async {
-    let check = DeviceCheck(stored: stored)
-    let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
+    typealias Scanned = Result<(found: [Peripheral], faults: [Finding]), CommandFailure>
+    let scan = await within(Self.scanLimit, .device) { () async -> Scanned in
       do throws(CommandFailure) {
-        let (candidates, findings) = try await check.scan()
-        self.report(findings)
-        return candidates
+        return .success(try await LocalEngine.scan(stored, for: Self.scanTime))
       } catch {
-        self.report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
-        return []
+        return .failure(error)
       }
     }
-    guard let candidates = scanned, !candidates.isEmpty else { return }
-    await inspect(candidates, stored)
-  }
-
-  private func inspect(_ candidates: [DeviceCheck.Candidate], _ stored: StoredGateway) async {
-    let engine: LocalEngine
     do throws(CommandFailure) {
-      engine = try await .forInspections(stored, timeout: Self.startLimit, interruption)
-    } catch {
-      return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
-    }
-    for candidate in candidates.prefix(Self.mostInspections) {
-      let findings = await within(DeviceManager.inspectionLimit, .device) {
-        await DeviceCheck.inspect(candidate, by: engine)
+      guard let (found, faults) = try scan?.get() else { return }
+      let (candidates, findings) = DeviceCheck(stored: stored).classify(found, faults)
+      report(findings)
+      if candidates.isEmpty { return }
+      let local = try await LocalEngine.start(
+        stored, timeout: Self.startLimit, forInspections: interruption)
+      for candidate in candidates.prefix(Self.mostInspections) {
+        let finding = await within(DeviceManager.inspectionLimit, .device) {
+          await DeviceCheck.inspect(candidate, by: local.engine)
+        }
+        if let finding { report(finding) }
       }
-      report(findings ?? [])
+      await local.stop()
+    } catch {
+      report(.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth"))
     }
-    await engine.stop()
   }
 }
 

@@ -2,7 +2,6 @@ import Configuration
 import Devices
 import EventLoop
 import Findings
-import GATT
 import JSON
 
 /// The running gateway, and what it knows.
@@ -51,7 +50,7 @@ enum GatewayCheck {
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {
     guard let id = json["id"]?.text, let session = json["session"]?.text else { return nil }
     let isMonitored = adapters.contains { $0["name"] == json["adapter"] && $0["monitors"] == .bool(true) }
-    let isSender = json["identifier"]?.text.flatMap { BluetoothAddress($0) }?.radioSender != nil
+    let isSender = json.identifier?.radioSender != nil
     let way = isSender ? "radio" : isMonitored ? "advertisement monitors" : "discovery"
     let details = [
       session, json["rssi"]?.integer.map { "\($0) dBm" },

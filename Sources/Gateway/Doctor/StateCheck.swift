@@ -57,9 +57,7 @@ struct StateCheck {
         )
       ]
     }
-    guard isService, folder != service else {
-      return [space(in: existing, folder)]
-    }
+    guard isService, folder != service else { return [space(in: existing, folder)] }
     return [
       space(in: existing, folder),
       .warning(
@@ -79,9 +77,7 @@ struct StateCheck {
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.
   private func notWritable(_ path: String, _ existing: String, _ folder: String) -> Finding {
-    if user != 0, folder != service, serviceAccess != nil,
-      environment["STATE_DIRECTORY"] == nil
-    {
+    if user != 0, folder != service, serviceAccess != nil, environment["STATE_DIRECTORY"] == nil {
       return .warning(
         .state,
         "you cannot write \(folder), where a gateway that you start yourself would store its state; the service's own "
@@ -119,8 +115,7 @@ struct StateCheck {
     if free < least {
       return .warning(
         .state, "the disk of \(folder) is nearly full: \(shown)",
-        remedy: "free some space: df -h \(existing.shellWord)"
-      )
+        remedy: "free some space: df -h \(existing.shellWord)")
     }
     return .ok(.state, "\(folder) is writable, \(shown)")
   }

@@ -7,9 +7,7 @@ import MQTT
 /// A topic of a kind that the gateway needs, with a name that no gateway uses.
 struct TopicProbe: Sendable {
   enum Need: Sendable {
-    case publish
-    case receive
-    case both
+    case publish, receive, both
   }
 
   let topic: TopicName
@@ -23,10 +21,11 @@ struct TopicProbe: Sendable {
 
   /// What happened to the message on this topic.
   struct Outcome {
+    let probe: TopicProbe
     let hasArrived: Bool
     var publishRefusal: MQTTRefusal?
     var subscribeRefusal: MQTTRefusal?
-    let need: Need
+    private var need: Need { probe.need }
 
     /// Whether the result is final. With MQTT 5 a refused publication is reported before later messages come back.
     func isDecided(_ isMQTT5: Bool) -> Bool {
@@ -145,25 +144,15 @@ struct TopicProbes: Sendable {
     }
   }
 
-  func findings(_ outcomes: [(probe: TopicProbe, outcome: TopicProbe.Outcome)]) -> [Finding] {
-    let problems = outcomes.compactMap { probe, outcome in
-      outcome.problem(isMQTT5).map {
-        (probe: probe, problem: $0, reason: outcome.publishRefusal ?? outcome.subscribeRefusal)
-      }
-    }
-    if problems.isEmpty {
-      return [.ok(.topics, "the gateway may publish and receive all that it needs")]
-    }
-    return TopicProbe.Problem.allCases.compactMap { kind in
-      let found = problems.filter { $0.problem == kind }
-      return found.isEmpty ? nil : finding(kind, found.map(\.probe), found[0].reason)
-    }
+  func findings(_ outcomes: [TopicProbe.Outcome]) -> [Finding] {
+    let problems = Dictionary(grouping: outcomes) { $0.problem(isMQTT5) }
+    let found = TopicProbe.Problem.allCases.compactMap { kind in problems[kind].map { finding(kind, $0) } }
+    return found.isEmpty ? [.ok(.topics, "the gateway may publish and receive all that it needs")] : found
   }
 
-  /// - Parameter reason: of the first.
-  private func finding(
-    _ problem: TopicProbe.Problem, _ probes: [TopicProbe], _ reason: MQTTRefusal?
-  ) -> Finding {
+  private func finding(_ problem: TopicProbe.Problem, _ outcomes: [TopicProbe.Outcome]) -> Finding {
+    let probes = outcomes.map(\.probe)
+    let reason = outcomes.first.flatMap { $0.publishRefusal ?? $0.subscribeRefusal }
     let topics = probes.map(\.shown).joined(separator: ", ")
     let remedy = aclRemedy(for: probes)
     func refused(_ what: String) -> Finding {

@@ -21,16 +21,13 @@ struct WiFiCheck {
     return Int(words[word + 2].dropFirst())
   }
 
-  func run() -> [Finding] {
+  func run() -> Finding? {
     guard isBuiltIntoRaspberryPi,
       let interface = interfaces.first(where: { frequency($0).map { $0 < 3000 } ?? false })
-    else { return [] }
-    return [
-      .warning(
-        .wifi, "\(interface) uses Wi-Fi on 2.4 GHz, which disturbs the Bluetooth of a Raspberry Pi",
-        remedy: "use Wi-Fi on 5 GHz or a network cable, or a USB Bluetooth adapter on a short extension cable"
-      )
-    ]
+    else { return nil }
+    return .warning(
+      .wifi, "\(interface) uses Wi-Fi on 2.4 GHz, which disturbs the Bluetooth of a Raspberry Pi",
+      remedy: "use Wi-Fi on 5 GHz or a network cable, or a USB Bluetooth adapter on a short extension cable")
   }
 
   private var isBuiltIntoRaspberryPi: Bool {

@@ -23,9 +23,7 @@ struct ServiceUnit: Sendable {
 
   /// Blocks until the service is ready or has failed.
   /// - Returns: whether it is ready.
-  func start(again: Bool) -> Bool {
-    run(again ? "restart" : "enable --now") == 0
-  }
+  func start(again: Bool) -> Bool { run(again ? "restart" : "enable --now") == 0 }
 
   private func run(_ arguments: String) -> Int32 {
     SystemProgram.run("\(program.shellWord) \(arguments) \(Self.name)").status

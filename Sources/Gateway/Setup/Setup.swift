@@ -226,9 +226,7 @@ extension RFKill {
   /// - Returns: what came of it; nil: nothing had to be done, or this process may not.
   static func unblock(_ adapters: [String]) -> String? {
     guard mayUnblock, adapters.contains(where: { block(ofAdapter: $0) == .software }) else { return nil }
-    return unblockBluetooth().map {
-      "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth"
-    }
-      ?? "Bluetooth is no longer blocked."
+    guard let reason = unblockBluetooth() else { return "Bluetooth is no longer blocked." }
+    return "Bluetooth cannot be turned on: \(reason). Try: sudo rfkill unblock bluetooth"
   }
 }

@@ -271,7 +271,5 @@ extension JSONValue {
   var isForEveryMicrobit: Bool { self["match"] == Self.everyMicrobit["match"] }
 
   /// The address that the entry names; nil: it is for several devices.
-  fileprivate var address: BluetoothAddress? {
-    self["match"]?["identifier"]?.text.flatMap { BluetoothAddress($0) }
-  }
+  fileprivate var address: BluetoothAddress? { self["match"]?.identifier }
 }

@@ -18,9 +18,7 @@ struct SetupInterview {
 
   /// What to do as the broker cannot be used.
   private enum Reaction: String, CaseIterable {
-    case again
-    case change
-    case keep
+    case again, change, keep
   }
 
   /// - Returns: what is to be written.

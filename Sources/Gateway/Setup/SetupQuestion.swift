@@ -40,8 +40,7 @@ struct SetupQuestion {
 }
 
 enum SetupConsent: String, CaseIterable {
-  case yes
-  case no
+  case yes, no
 }
 
 /// Why an answer cannot be used.

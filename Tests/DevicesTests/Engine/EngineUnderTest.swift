@@ -169,7 +169,7 @@ final class EngineUnderTest: Sendable {
   }
   /// The program adds to its data log.
   func log(_ text: String, afterClearing isCleared: Bool = false) async {
-    var request = ControlRequest(op: .log, i: 0, on: isCleared ? false : nil)
+    var request = ControlRequest(op: .log, i: 0, on: !isCleared)
     request.bytes = Array(text.utf8)
     _ = await simulator.control(request)
   }
@@ -257,7 +257,8 @@ final class EngineUnderTest: Sendable {
 
   static func stored(in path: String) throws -> [DeviceRecord] {
     let sections = try StateDatabase.sections(path: path)
-    return DeviceRecord.records(sections["devices"] ?? [:])
+    let records = DeviceRecord.records(sections["devices"] ?? [:])
+    return records.values.sorted { $0.address.value < $1.address.value }
   }
 }
 

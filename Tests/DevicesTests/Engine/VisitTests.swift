@@ -233,6 +233,27 @@ import Testing
     await tested.end()
   }
 
+  /// Its `every` has no effect then.
+  @Test("A device that config.json no longer connects on demand can be renamed, and given other options")
+  func intervalThatNoLongerHasAnEffect() async throws {
+    let tested = try await Engine(configuration(every: 600))
+    try await tested.frontEnd.availability(true)
+    _ = try await tested.engine.change(Engine.id, ["every": 60])
+    await tested.engine.configure(configuration())
+    let renamed = try await tested.engine.rename(Engine.id, name: "Window", to: DeviceID("window"))
+    #expect(renamed.description == "window")
+    let device = try #require(await tested.engine.device(renamed))
+    #expect(device.name == "Window")
+    _ = try await tested.engine.change(renamed, ["area": "Hall"])
+    await #expect(
+      throws: RequestError(
+        .invalid,
+        "options.every: only a device that is connected on demand has an interval "
+          + #"(add "connect": "on_demand")"#)
+    ) { try await tested.engine.change(renamed, ["every": 30]) }
+    await tested.end()
+  }
+
   // MARK: Sequences
 
   @Test(arguments: [nil, 600] as [Int?])

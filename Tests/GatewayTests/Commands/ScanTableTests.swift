@@ -24,8 +24,8 @@ import Testing
       id: PeripheralID(path: "/1"), address: address, name: nil, rssi: -60, isConnected: isConnected,
       isPaired: false)
     change(&peripheral)
-    return try #require(
-      ScanTable([peripheral], configuration, gateway: gateway, records: records, devices: devices).rows.first)
+    let stored = StoredGateway(configuration: configuration, id: gateway, records: records.byAddress)
+    return try #require(ScanTable([peripheral], stored, devices: devices).rows.first)
   }
 
   @Test func senderOfServiceDataIsMatchedByIt() throws {

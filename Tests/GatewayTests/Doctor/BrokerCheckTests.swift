@@ -146,9 +146,11 @@ struct BrokerCheckTests {
     func findings(
       _ need: TopicProbe.Need, publish: MQTTRefusal? = nil, subscribe: MQTTRefusal? = nil
     ) -> [Finding] {
+      let known = probes.list[2]
+      let probe = TopicProbe(topic: known.topic, filter: known.filter, need: need, shown: known.shown)
       let outcome = TopicProbe.Outcome(
-        hasArrived: false, publishRefusal: publish, subscribeRefusal: subscribe, need: need)
-      return probes.findings([(probes.list[2], outcome)])
+        probe: probe, hasArrived: false, publishRefusal: publish, subscribeRefusal: subscribe)
+      return probes.findings([outcome])
     }
     let quota = Finding.fault(
       .topics, "the broker refuses microbit/+/readings: Quota exceeded", remedy: "see the broker's log")

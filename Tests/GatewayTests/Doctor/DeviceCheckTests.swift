@@ -33,20 +33,20 @@ struct DeviceCheckTests {
   }
 
   @Test func microbitWithAllPropertiesIsOK() {
-    let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile, .ask)
-    #expect(found == [.ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period")])
+    let found = DeviceCheck.finding(inspection(missing: ["button_a"]), "kitchen", profile, .ask)
+    #expect(found == .ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period"))
     let automatic = Profile.microbit.limited(to: ["temperature", "period", "button_a"], isAutomatic: true)
-    #expect(DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", automatic, .ask) == found)
+    #expect(DeviceCheck.finding(inspection(missing: ["button_a"]), "kitchen", automatic, .ask) == found)
   }
 
   @Test func missingTemperatureServiceIsAFault() {
-    let found = DeviceCheck.findings(inspection(fits: false), "kitchen", profile, .ask)
-    #expect(found.first?.level == .fault)
+    let found = DeviceCheck.finding(inspection(fits: false), "kitchen", profile, .ask)
+    #expect(found.level == .fault)
     #expect(
-      found.first?.text
+      found.text
         == "kitchen: cannot be used: its program has no Bluetooth service for the properties in use, or it is in "
         + "pairing mode")
-    #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
+    #expect(found.remedy?.contains("bluetooth temperature service") == true)
   }
 
   @Test func wrongRequirementNamesTheServiceAndWhereToLook() throws {
@@ -54,19 +54,19 @@ struct DeviceCheckTests {
       name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
       access: .read, codec: .uint8)
     let lab = try Profile(name: "lab", properties: [level])
-    let found = DeviceCheck.findings(
+    let found = DeviceCheck.finding(
       inspection(fits: false, services: [BluetoothUUID(short: 0x180D)]), "desk", lab, .ask)
     #expect(
-      found.first?.text == "desk: cannot be used: it lacks the service 180d, which the profile lab requires")
+      found.text == "desk: cannot be used: it lacks the service 180d, which the profile lab requires")
     #expect(
-      found.first?.remedy
+      found.remedy
         == #"compare "requires" of the profile lab with what it has: microbit-gateway inspect desk"#)
-    let properties = DeviceCheck.findings(inspection(fits: false, missing: ["level"]), "desk", lab, .ask)
+    let properties = DeviceCheck.finding(inspection(fits: false, missing: ["level"]), "desk", lab, .ask)
     #expect(
-      properties.first?.text
+      properties.text
         == "desk: cannot be used: it does not offer the properties of the profile lab: level (it has no service 180f)"
     )
-    #expect(properties.first?.remedy?.contains("the properties of the profile lab") == true)
+    #expect(properties.remedy?.contains("the properties of the profile lab") == true)
   }
 
   @Test func propertyOfAUsersProfileThatIsMissingIsToldWithTheCause() throws {
@@ -74,22 +74,22 @@ struct DeviceCheckTests {
       name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
       access: .read, codec: .uint8)
     let lab = try Profile(name: "lab", properties: [level])
-    let found = DeviceCheck.findings(inspection(missing: ["level", "other"]), "desk", lab, .ask)
-    #expect(found.map(\.text) == ["desk: does not offer level (it has no service 180f)"])
-    #expect(found.first?.remedy == "compare the profile lab with what it has: microbit-gateway inspect desk")
+    let found = DeviceCheck.finding(inspection(missing: ["level", "other"]), "desk", lab, .ask)
+    #expect(found.text == "desk: does not offer level (it has no service 180f)")
+    #expect(found.remedy == "compare the profile lab with what it has: microbit-gateway inspect desk")
   }
 
   @Test func unansweredReadMeansPairingIsRequired() {
-    let found = DeviceCheck.findings(
+    let found = DeviceCheck.finding(
       inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .ask)
-    #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
-    #expect(found.first?.remedy?.hasSuffix("pair: sudo microbit-gateway pair kitchen") == true)
-    #expect(found.first?.json["cause"] == nil)
+    #expect(found.text == "kitchen: no readings: it probably requires pairing")
+    #expect(found.remedy?.hasSuffix("pair: sudo microbit-gateway pair kitchen") == true)
+    #expect(found.json["cause"] == nil)
     // No pairing helps then, also on the page.
-    let never = DeviceCheck.findings(
+    let never = DeviceCheck.finding(
       inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .never)
-    #expect(never.first?.remedy?.hasPrefix(#"its entry in config.json has "pair": false"#) == true)
-    #expect(never.first?.json["cause"] == "never_paired")
+    #expect(never.remedy?.hasPrefix(#"its entry in config.json has "pair": false"#) == true)
+    #expect(never.json["cause"] == "never_paired")
   }
 
   @Test(arguments: [
@@ -97,21 +97,21 @@ struct DeviceCheckTests {
     (false, .refused("Failed")),
   ])
   func otherReadErrorIsReported(isPaired: Bool, error: CentralError) {
-    let found = DeviceCheck.findings(inspection(paired: isPaired, error: error), "kitchen", profile, .ask)
-    #expect(found.first?.text == "kitchen: cannot get its readings: temperature: Failed")
+    let found = DeviceCheck.finding(inspection(paired: isPaired, error: error), "kitchen", profile, .ask)
+    #expect(found.text == "kitchen: cannot get its readings: temperature: Failed")
   }
 
   @Test(arguments: ["NotPermitted: Not paired", "NotAuthorized"])
   func refusalThatSaysSoMeansPairingIsRequired(text: String) {
-    let found = DeviceCheck.findings(inspection(error: .refused(text)), "kitchen", profile, .ask)
-    #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
+    let found = DeviceCheck.finding(inspection(error: .refused(text)), "kitchen", profile, .ask)
+    #expect(found.text == "kitchen: no readings: it probably requires pairing")
   }
 
   @Test func missingPropertyIsAWarning() {
-    let found = DeviceCheck.findings(inspection(missing: ["period"]), "kitchen", profile, .ask)
-    #expect(found.first?.level == .warning)
-    #expect(found.first?.text == "kitchen: does not offer period")
-    #expect(found.first?.remedy?.contains("use fewer services") == true)
+    let found = DeviceCheck.finding(inspection(missing: ["period"]), "kitchen", profile, .ask)
+    #expect(found.level == .warning)
+    #expect(found.text == "kitchen: does not offer period")
+    #expect(found.remedy?.contains("use fewer services") == true)
   }
 
   // MARK: In range
@@ -124,7 +124,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(
-      stored: StoredGateway(configuration: configuration, id: GatewayID("here")!, records: records))
+      stored: StoredGateway(configuration: configuration, id: GatewayID("here")!, records: records.byAddress))
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
