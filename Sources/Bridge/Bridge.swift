@@ -178,7 +178,7 @@ import Store
     case .publicationRefused(let topic, let reason, let fate): refused(topic, reason, fate)
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
-    case .message(let message): caution.handle(message) { receive(message) }
+    case .message(let message): caution.noting(message) { receive(message) }
     }
   }
 
@@ -249,8 +249,9 @@ import Store
       return context.log.notice(
         "retained request ignored: publish requests without the retain flag", ["topic": message.topic])
     }
-    // The passkey of a pairing request is not logged.
-    let payload = verb == PairDevice.verb ? "" : Excerpt.beginning(of: message.payload)
+    // Passkeys and keys are not logged, also where they are refused.
+    let hasSecrets = [PairDevice.verb, AddDevice.verb, ChangeOptions.verb].contains(verb)
+    let payload = hasSecrets ? "" : Excerpt.beginning(of: message.payload)
     context.log.debug("received", ["topic": message.topic, "payload": payload])
     let sender = Sender(of: message)
     requests.handle(verb, message.payload) { [context] response in

@@ -37,7 +37,7 @@ import Store
   }
 
   /// Has a message handled, and remembers for the next run if this one dies of it.
-  func handle(_ message: MQTTReceived, _ body: () -> Void) {
+  func noting(_ message: MQTTReceived, _ body: () -> Void) {
     // What is not retained does not arrive again.
     guard message.retain else { return body() }
     note.setHandling(message.topic.string)

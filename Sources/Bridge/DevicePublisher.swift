@@ -22,7 +22,7 @@ import MQTT
   /// The last move to this gateway.
   private(set) var moved: Move?
   /// Whether the device was taken over from another gateway, and is still this one's.
-  private var isTakenOver = false
+  private var tookOver = false
   /// What another gateway has in another way, and the time for which that must last to be a disagreement: gateways that get a
   /// message for all of them differ for a moment.
   private var found: (finding: Finding, timer: LoopTimer)?
@@ -108,13 +108,13 @@ import MQTT
     case .noOwner(let handover): context.engine.setOwner(.unknown, of: device.id, handover)
     case .moved(let notice):
       // Until this gateway may publish, the `info` of the one before arrives again on each connection.
-      guard !isTakenOver || moved?.from != notice.gateway else { break }
-      isTakenOver = true
+      guard !tookOver || moved?.from != notice.gateway else { break }
+      tookOver = true
       context.log.notice(
         "taken over", ["device": device.id, "address": address, "from": notice.gateway])
       moved = Move(from: notice.gateway, area: notice.area, time: .now)
     case .ownedBy(let gateway):
-      isTakenOver = false
+      tookOver = false
       context.log.notice(
         "owned by another gateway",
         ["device": device.id, "address": address, "gateway": gateway])

@@ -200,8 +200,7 @@ import Store
     case .state(let state):
       adapterChanged(adapter, to: state)
     case .recovery:
-      // While the adapter cannot scan, nothing tells how often devices send.
-      for device in registry.all { (device.session as? HeardSession)?.interrupt() }
+      for device in registry.all { device.session.adapterCannotScan() }
       engineChanged()
     case .seen(let seen):
       let peripheral = known(seen)

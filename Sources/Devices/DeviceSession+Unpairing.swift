@@ -14,11 +14,11 @@ extension DeviceSession {
     }
     linkSession?.endPairing(.failure(RequestError("cancelled by a request to unpair")))
     unpairing.append(reply)
-    if let linkSession { linkSession.feed(.unpair) } else { device.task(forget()) }
+    if let linkSession { linkSession.feed(.unpair) } else { device.task(removalFromBluetoothd()) }
   }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
-  func forget() -> @LoopActor (Central) async -> Void {
+  func removalFromBluetoothd() -> @LoopActor (Central) async -> Void {
     linkSession?.resetLink()
     let isUnpairing = !unpairing.isEmpty
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)

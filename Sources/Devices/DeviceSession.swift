@@ -101,6 +101,9 @@ import Log
     rangeChanged()
   }
 
+  /// Meanwhile nothing tells how often the device sends.
+  func adapterCannotScan() {}
+
   func adapterChanged(_ adapter: Int, isOn: Bool) {
     adapters.adapterChanged(adapter, isOn: isOn)
     rangeChanged()

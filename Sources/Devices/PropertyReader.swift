@@ -49,8 +49,8 @@ import GATT
     isReading = true
     device.task { [self] central in
       let outcome = await read(on: central)
-      isReading = false
       for reply in replies { reply(outcome) }
+      isReading = false
       readNext()
     }
   }

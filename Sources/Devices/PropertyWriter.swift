@@ -10,7 +10,7 @@ import GATT
   /// Admits one write at a time, with all its exchanges on the link: the pieces of a value, a late read-back, `identify`.
   let turn = AsyncMutex()
   /// What was written before reading on this link.
-  private var written: EncodedValue?
+  private var writtenBeforeReading: EncodedValue?
   private unowned let channel: Channel
   private unowned let device: Device
 
@@ -36,9 +36,9 @@ import GATT
 
   var hasWaiting: Bool { machine.hasWaiting }
 
-  func linkUp() { feed { [written] in $0.linkUp(written) } }
+  func linkUp() { feed { [writtenBeforeReading] in $0.linkUp(writtenBeforeReading) } }
   func linkDown() {
-    written = nil
+    writtenBeforeReading = nil
     feed { $0.linkDown() }
   }
   /// Every command fails.
@@ -145,7 +145,7 @@ import GATT
     guard property.isBeforeReading, let characteristic = channel.characteristic, let value = desired
     else { return }
     try await send(value, to: characteristic, on: central)
-    written = value
+    writtenBeforeReading = value
   }
 
   private func send(

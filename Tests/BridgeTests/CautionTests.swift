@@ -31,7 +31,7 @@ import Testing
       let message = MQTTReceived(
         topic: topicName("microbit/shed/info"), payload: [], qos: .atLeastOnce, retain: isRetained)
       var noted: String?
-      caution.handle(message) { noted = note.topic }
+      caution.noting(message) { noted = note.topic }
       #expect(noted == (isRetained ? "microbit/shed/info" : nil))
       #expect(note.topic == nil)
     }

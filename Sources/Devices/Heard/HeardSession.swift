@@ -122,7 +122,14 @@ import Log
 
   // MARK: Advertisements
 
-  /// - Parameter seen: which may be an advertisement or not.
+  override func adapterCannotScan() { interrupt() }
+
+  override func adapterChanged(_ adapter: Int, isOn: Bool) {
+    super.adapterChanged(adapter, isOn: isOn)
+    if !isOn { interrupt() }
+  }
+
+  /// - Parameter seen: also reported when something else than its advertisement has changed.
   override func seen(_ seen: Peripheral, by adapter: Int) {
     super.seen(seen, by: adapter)
     let known = reports.updateValue(seen.lastReports, forKey: adapter) ?? AdvertisedData.Reports()

@@ -56,11 +56,6 @@ import GATT
   /// An adapter or a receiver is off or gone, or cannot scan.
   final func interrupt() { rhythm.interrupt() }
 
-  override func adapterChanged(_ adapter: Int, isOn: Bool) {
-    super.adapterChanged(adapter, isOn: isOn)
-    if !isOn { interrupt() }
-  }
-
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
   override func limitChanged() { follow { [limit] in $0.changeLimit(to: limit) } }

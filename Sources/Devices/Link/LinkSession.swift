@@ -253,12 +253,12 @@ import GATT
         return .disconnectCompleted
       }
     case .forget:
-      let removal = forget()
+      let removal = removalFromBluetoothd()
       run { central in
         await removal(central)
         return .disconnectCompleted
       }
-    case .unpair: device.task(forget())
+    case .unpair: device.task(removalFromBluetoothd())
     case .online:
       isRequested = false
       becameLive()
