@@ -2,7 +2,7 @@ import JSON
 
 /// An object in the configuration, or in a request: its keys, and what they must be together.
 package protocol ConfigurationSection: Sendable {
-  /// All keys left out.
+  /// All keys left out. One that must be given has any value: without it there is an error, and the section is not used.
   init()
   /// The keys in the order in which they are written.
   static var keys: [ConfigurationKey<Self>] { get }
@@ -10,7 +10,8 @@ package protocol ConfigurationSection: Sendable {
   static var elsewhere: [String: String] { get }
   /// The errors of valid keys together.
   func problems(at path: ConfigurationPath) -> [ConfigurationError]
-  /// The errors of valid keys together, of which these are given.
+  /// What `read` asks, by default for ``problems(at:)``. A section has this instead if its value does not tell what is given: a
+  /// key that is left out has a default there.
   func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError]
 }
 
@@ -116,6 +117,7 @@ extension ConfigurationKey {
 extension ConfigurationRule where Value: ConfigurationSection {
   /// An object with the section's keys and no others.
   package static var section: Self {
+    // What a key that must be given has before is no default.
     let members = Value.keys.map { key in
       ConfigurationShape.Member(
         name: key.name, shape: key.shape, isRequired: key.isRequired,

@@ -271,8 +271,9 @@ extension ConfigurationRule {
       write: { $0.flatMap(rule.write) })
   }
 
-  /// The rule for a key that is left out where its value is `usual`.
-  func omitting(_ usual: Value) -> Self where Value: Equatable & Sendable {
+  /// This rule, for a key of a profile that is written only where its value is not `usual`, which it has when it is left out. The
+  /// rule need not accept `usual`: a size of 0 is none.
+  func leftOut(at usual: Value) -> Self where Value: Equatable & Sendable {
     ConfigurationRule(shape: shape, read: read, write: { $0 == usual ? nil : write($0) })
   }
 

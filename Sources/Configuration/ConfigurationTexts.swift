@@ -10,11 +10,14 @@ extension ConfigurationRule<DeviceID> {
     .text(
       1...TopicWord.longest,
       parse: { text throws(ConfigurationProblem) in
-        guard !DeviceID.reserved.contains(text) else {
-          throw ConfigurationProblem("\(Excerpt(text)) is reserved: choose another id")
+        do throws(DeviceID.Problem) {
+          return try DeviceID(text)
+        } catch {
+          switch error {
+          case .characters: throw .characters(text)
+          case .reserved: throw ConfigurationProblem("\(Excerpt(text)) is reserved: choose another id")
+          }
         }
-        guard let id = try? DeviceID(text) else { throw .characters(text) }
-        return id
       },
       write: \.description)
   }

@@ -14,13 +14,14 @@ extension Property {
   /// The firmware keeps any value, in RAM: it neither clamps nor rounds, and at 0 it samples in every idle pass. A
   /// period of a few ms causes hundreds of notifications per second, which leave no radio time for other peripherals;
   /// hence the range. Writes of fewer than two bytes are ignored.
-  public static let microbitPeriod = time(
-    "period", name: "Measuring interval", .microbitTemperatureService, 0x1B25, 20...0xFFFF, isAutomatic: true)
+  public static let microbitPeriod = settableTime(
+    "period", name: "Measuring interval", .microbitTemperatureService, 0x1B25, range: 20...0xFFFF,
+    isAutomatic: true)
 
   /// A time in ms that can be set: uint16, little-endian.
-  private static func time(
+  private static func settableTime(
     _ property: String, name: String, _ service: BluetoothUUID, _ characteristic: UInt16,
-    _ range: ClosedRange<Double>, settle: Duration? = nil, isAutomatic: Bool = false
+    range: ClosedRange<Double>, settle: Duration? = nil, isAutomatic: Bool = false
   ) -> Property {
     Property(
       name: property, service: service, characteristic: .microbit(characteristic), access: [.read, .write],
@@ -65,8 +66,9 @@ extension Property {
   ///
   /// The firmware uses the next longer period that its sensor supports, or the longest: on a V2 one of 2, 5, 10, 20,
   /// 40, 100 and 1000. At 0 a V2 samples every 617 µs, and at 1 a V1.3 crashes (lancaster-university/microbit-dal#300).
-  public static let microbitAccelerometerPeriod = time(
-    "accelerometer_period", name: "Accelerometer period", .microbitAccelerometerService, 0xFB24, 2...0xFFFF)
+  public static let microbitAccelerometerPeriod = settableTime(
+    "accelerometer_period", name: "Accelerometer period", .microbitAccelerometerService, 0xFB24,
+    range: 2...0xFFFF)
 
   /// A text that scrolls over the LEDs: UTF-8, at most 20 bytes; the font has ASCII 32 to 126. A new text interrupts
   /// the previous one; the end of scrolling is not reported.
@@ -94,8 +96,8 @@ extension Property {
 
   /// The time for each column of a scrolling text, in ms: uint16, little-endian, 120 after a reset. The firmware
   /// accepts 0, and then does not scroll.
-  public static let microbitScrollDelay = time(
-    "scroll_delay", name: "Scroll delay", .microbitLEDService, 0x0D2D, 1...0xFFFF)
+  public static let microbitScrollDelay = settableTime(
+    "scroll_delay", name: "Scroll delay", .microbitLEDService, 0x0D2D, range: 1...0xFFFF)
 
   // MARK: Magnetometer
 
@@ -118,8 +120,9 @@ extension Property {
   /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
   /// Until the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in
   /// `MicroBitMagnetometerService.cpp`): on a V1 for up to the previous period.
-  public static let microbitMagnetometerPeriod = time(
-    "magnetometer_period", name: "Magnetometer period", .microbitMagnetometerService, 0x386C, 2...0xFFFF,
+  public static let microbitMagnetometerPeriod = settableTime(
+    "magnetometer_period", name: "Magnetometer period", .microbitMagnetometerService, 0x386C,
+    range: 2...0xFFFF,
     settle: .seconds(2))
 
   /// Starts a calibration, and notifies its result. A person has to tilt the micro:bit meanwhile, and its program is
@@ -136,14 +139,14 @@ extension Property {
   /// and a V1 reads beyond its array.
   private static let pins = Dictionary(
     uniqueKeysWithValues: (0...18).map { ($0, "P\($0 < 17 ? $0 : $0 + 2)") })
-  private static let pin = Codec.Field("pin", Codec.Scalar(.uint8, values: pins))
+  private static let pinField = Codec.Field("pin", Codec.Scalar(.uint8, values: pins))
 
   /// The values of input pins, notified when they change, and the values to write to output pins: at most ten pairs of
   /// a pin and a byte. Digital pins have 0 and 1, analogue pins 0 to 255. A value for an input pin is ignored.
   public static let microbitPins = Property(
     name: "pins", service: .microbitPinService, characteristic: .microbit(0x8D00), kind: .event,
     access: [.notify, .write], writeMode: .request,
-    codec: Codec(builtIn: .list(of: .record([pin, Codec.Field("value", .uint8)]))), maxLength: 20,
+    codec: Codec(builtIn: .list(of: .record([pinField, Codec.Field("value", .uint8)]))), maxLength: 20,
     homeAssistant: ["P0", "P1", "P2"].map { pin in
       func set(_ value: Int) -> Value { .list([.record([.text(pin), .integer(value)])]) }
       return HomeAssistantEntity(
@@ -167,7 +170,7 @@ extension Property {
     name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
     access: .write, writeMode: .request,
     codec: Codec(
-      builtIn: .list(of: .record([pin, Codec.Field("value", .uint16), Codec.Field("period", .uint32)]))),
+      builtIn: .list(of: .record([pinField, Codec.Field("value", .uint16), Codec.Field("period", .uint32)]))),
     maxLength: 14)
 
   // MARK: UART

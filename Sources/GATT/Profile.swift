@@ -33,12 +33,18 @@ public struct Profile: Sendable, Equatable {
     }
   }
 
-  /// The likely cause of a missing service, and what the user can do: sentences without a full stop.
+  /// The likely cause of a missing service, and what the user can do.
   public struct MissingHint: Sendable, Hashable {
     /// Why the service is probably missing.
     public let problem: String
     /// What helps.
     public let remedy: String
+
+    /// A hint of two sentences without a full stop.
+    public init(problem: String, remedy: String) {
+      self.problem = problem
+      self.remedy = remedy
+    }
   }
 
   /// The name as `info` shows it: `microbit`.
@@ -96,8 +102,8 @@ public struct Profile: Sendable, Equatable {
     try Self.check(properties)
     try require(
       offlineAfter == nil || !hasLinks, ["offline_after"], "only with a source: a link has an end of its own")
-    self.alive = try self.alive(alive, alivePeriod)
-    self.values = try self.values(values, valuesSet)
+    self.alive = try checkedAlive(alive, period: alivePeriod)
+    self.values = try checkedValues(values, set: valuesSet)
   }
 
   /// A day, in ms: numbers that can hold more are too large for a duration.

@@ -137,17 +137,17 @@ extension Profile {
     }
   }
 
-  /// The index of the property that `key` of `section` names.
-  private func find(_ name: String, _ section: JSONStep, _ key: JSONStep) throws(ProfileError) -> Int {
-    guard let index = index(ofPropertyNamed: name) else { throw .unknownProperty([section, key], name) }
+  /// The index of the property that the key at `path` names.
+  private func index(of name: String, at path: [JSONStep]) throws(ProfileError) -> Int {
+    guard let index = index(ofPropertyNamed: name) else { throw .unknownProperty(path, name) }
     return index
   }
 
-  func values(_ received: String?, _ sent: String?) throws(ProfileError) -> Values? {
+  func checkedValues(_ received: String?, set sent: String?) throws(ProfileError) -> Values? {
     func find(
       _ name: String, _ key: JSONStep, _ isSuitable: (Property) -> Bool
     ) throws(ProfileError) -> Int {
-      let index = try self.find(name, "values", key)
+      let index = try self.index(of: name, at: ["values", key])
       let property = properties[index]
       let isLine = property.frame != nil || property.source?.data == .radio
       try require(
@@ -164,17 +164,17 @@ extension Profile {
     return Values(received: index, sent: try find(sent, "set", \.isWritable))
   }
 
-  func alive(_ name: String?, _ period: String?) throws(ProfileError) -> Alive? {
+  func checkedAlive(_ name: String?, period: String?) throws(ProfileError) -> Alive? {
     guard let name else {
       if let period { throw .unknownProperty(["alive", "period"], period) }
       return nil
     }
-    let index = try find(name, "alive", "property")
+    let index = try index(of: name, at: ["alive", "property"])
     try require(
       properties[index].isNotifying || properties[index].poll != nil, ["alive", "property"],
       "\(name) does not come by itself: its access needs \"notify\", or it \"poll\"")
     guard let period else { return Alive(property: index, period: nil) }
-    let periodIndex = try find(period, "alive", "period")
+    let periodIndex = try self.index(of: period, at: ["alive", "period"])
     let property = properties[periodIndex]
     try require(
       property.kind == .state && property.isReadable && property.codec.range != nil, ["alive", "period"],

@@ -37,8 +37,8 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     if before.last == UInt8(ascii: "0"), rest.first == UInt8(ascii: "x") {
       return "write a hexadecimal number in quotes"
     }
-    let isBetweenDigits = before.dropLast().last?.isDigit == true && rest.first?.isDigit == true
-    if isBetweenDigits, before.last == UInt8(ascii: ",") {
+    if before.last == UInt8(ascii: ","), before.dropLast().last?.isDigit == true, rest.first?.isDigit == true
+    {
       return "a number has a decimal point: 2.5"
     }
     let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")

@@ -1,7 +1,6 @@
+import GATT
 import JSON
 import Testing
-
-@testable import GATT
 
 @Suite struct ProfileTests {
   /// A valid state with read, notify and write access, except for the arguments that are given.

@@ -149,8 +149,7 @@ struct RunSequence: GatewayRequest {
 
 extension ConfigurationKey {
   fileprivate static func property(_ place: WritableKeyPath<Section, String?> & Sendable) -> Self {
-    ConfigurationKey(
-      required: "property", place, .propertyName, hint: "its name, as in its topics")
+    ConfigurationKey(required: "property", place, .propertyName, hint: "its name, as in its topics")
   }
 }
 

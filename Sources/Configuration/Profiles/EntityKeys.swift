@@ -10,8 +10,8 @@ struct EntityKeys: ConfigurationSection, Equatable {
   }
 
   var platform = Platform.sensor
-  /// What does not depend on the platform.
-  var entity = HomeAssistantEntity(.image, name: "")
+  /// What all platforms have; its kind is a placeholder, which ``entity(_:at:_:)`` replaces.
+  var common = HomeAssistantEntity(.image, name: "")
   var stateClass: HomeAssistantEntity.StateClass?
   var mode: HomeAssistantEntity.Mode?
   var options: [Named<JSONValue>]?
@@ -20,14 +20,14 @@ struct EntityKeys: ConfigurationSection, Equatable {
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "platform", \.platform, .choice),
-    ConfigurationKey("field", \.entity.field, .optional(.text(longest: 64))),
-    ConfigurationKey("key", \.entity.key, .optional(.text(longest: 64))),
-    ConfigurationKey(required: "name", \.entity.name, .label),
-    ConfigurationKey("device_class", \.entity.deviceClass, .optional(.text(longest: 64))),
+    ConfigurationKey("field", \.common.field, .optional(.text(longest: 64))),
+    ConfigurationKey("key", \.common.key, .optional(.text(longest: 64))),
+    ConfigurationKey(required: "name", \.common.name, .label),
+    ConfigurationKey("device_class", \.common.deviceClass, .optional(.text(longest: 64))),
     ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
-    ConfigurationKey("unit", \.entity.unit, .optional(.text(longest: 32))),
-    ConfigurationKey("category", \.entity.category, .optional(.choice)),
-    ConfigurationKey("enabled_by_default", \.entity.isEnabled, .bool),
+    ConfigurationKey("unit", \.common.unit, .optional(.text(longest: 32))),
+    ConfigurationKey("category", \.common.category, .optional(.choice)),
+    ConfigurationKey("enabled_by_default", \.common.isEnabled, .bool),
     ConfigurationKey("mode", \.mode, .optional(.choice)),
     ConfigurationKey("options", \.options, .optional(.choices)),
     ConfigurationKey("on", \.on, .optional(.any)),
@@ -41,7 +41,7 @@ struct EntityKeys: ConfigurationSection, Equatable {
     var errors = platforms.filter { given.contains($0.key) && $0.value != platform }.map {
       path.key($0.key).error("only the platform \($0.value.rawValue) has this key")
     }
-    if entity.field != nil, platform != .sensor, platform != .binarySensor {
+    if common.field != nil, platform != .sensor, platform != .binarySensor {
       errors.append(path.key("field").error("only a sensor and a binary_sensor show one field"))
     }
     return errors
@@ -49,14 +49,14 @@ struct EntityKeys: ConfigurationSection, Equatable {
 
   /// What does not suit the values that it shows.
   private func problems(with codec: Codec, at path: ConfigurationPath) -> [ConfigurationError] {
-    let content = entity.field.map { codec.content(of: $0) } ?? codec.content
-    if let field = entity.field, content == nil {
+    let content = common.field.map { codec.content(of: $0) } ?? codec.content
+    if let field = common.field, content == nil {
       let hint = codec.fields.map { suggestion(for: field, among: $0) } ?? "only a record has fields"
       return [path.key("field").error("there is no field \(Excerpt(field))", hint: hint)]
     }
     // Of a record that is shown as a whole, the fields that are numbers have them.
     guard platform == .sensor, let content, !content.isNumber, content != .several else { return [] }
-    return [("state_class", stateClass != nil), ("unit", entity.unit != nil)].filter(\.1).map { key, _ in
+    return [("state_class", stateClass != nil), ("unit", common.unit != nil)].filter(\.1).map { key, _ in
       path.key(key).error("only a number has a \(key)", hint: "remove it")
     }
   }
@@ -95,7 +95,7 @@ struct EntityKeys: ConfigurationSection, Equatable {
     case .image: kind = .image
     }
     guard let kind, errors.count == before else { return nil }
-    var entity = entity
+    var entity = common
     entity.kind = kind
     return entity
   }
@@ -124,7 +124,7 @@ struct EntityKeys: ConfigurationSection, Equatable {
     case .notify: platform = .notify
     case .image: platform = .image
     }
-    self.entity = entity
+    common = entity
   }
 }
 

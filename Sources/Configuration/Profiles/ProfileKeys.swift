@@ -12,9 +12,9 @@ struct ProfileKeys: ConfigurationSection {
   var properties: [Named<PropertyKeys>] = []
 
   static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("manufacturer", \.manufacturer, .label.omitting("")),
+    ConfigurationKey("manufacturer", \.manufacturer, .label.leftOut(at: "")),
     ConfigurationKey("model", \.model, .optional(.label)),
-    ConfigurationKey("requires", \.requires, .list(of: .uuid).omitting([])),
+    ConfigurationKey("requires", \.requires, .list(of: .uuid).leftOut(at: [])),
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
     ConfigurationKey("offline_after", \.offlineAfter, .optional(.offlineAfter)),

@@ -13,8 +13,8 @@ struct PropertyKeys: ConfigurationSection {
   var writeMode: Property.WriteMode?
   /// The time in s.
   var settle: Double?
-  var type: Codec.ScalarType?
-  /// The encoding of values of ``type``.
+  var type: Codec.ScalarType? { didSet { if let type { scalar.type = type } } }
+  /// The encoding of values of ``type``, if there is one.
   var scalar = Codec.Scalar(.uint8)
   var flags: [Int: String]?
   var fields: [Codec.Field]?
@@ -39,8 +39,8 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("service", \.service, .optional(.uuid)),
       ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
       ConfigurationKey("alternative", \.alternative, .optional(.uuid)),
-      ConfigurationKey("instance", \.instance, .integer(0...99).omitting(0)),
-      ConfigurationKey("kind", \.kind, .choice.omitting(.state)),
+      ConfigurationKey("instance", \.instance, .integer(0...99).leftOut(at: 0)),
+      ConfigurationKey("kind", \.kind, .choice.leftOut(at: .state)),
       ConfigurationKey("access", \.access, .optional(.access)),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
@@ -49,7 +49,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("format", \.format, .optional(.choice)),
-      ConfigurationKey("repeat", \.isRepeated, .bool.omitting(false)),
+      ConfigurationKey("repeat", \.isRepeated, .bool.leftOut(at: false)),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
       ConfigurationKey("max_length", \.maxLength, .optional(.integer(1...Codec.longestValue))),
@@ -58,9 +58,9 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
-      ConfigurationKey("before_reading", \.isBeforeReading, .bool.omitting(false)),
-      ConfigurationKey("auto", \.isAutomatic, .bool.omitting(false)),
-      ConfigurationKey("home_assistant", \.homeAssistant, .oneOrMore(.section).omitting([])),
+      ConfigurationKey("before_reading", \.isBeforeReading, .bool.leftOut(at: false)),
+      ConfigurationKey("auto", \.isAutomatic, .bool.leftOut(at: false)),
+      ConfigurationKey("home_assistant", \.homeAssistant, .oneOrMore(.section).leftOut(at: [])),
     ]
 
   /// What belongs into `source`.
@@ -72,7 +72,7 @@ struct PropertyKeys: ConfigurationSection {
   func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
     var errors = sourceProblems(at: path, given: given)
     if let type { errors += Codec.Scalar.problems(of: type, at: path, given: given) }
-    let ofScalar = Codec.Scalar.first(of: given)
+    let scalarKey = Codec.Scalar.firstKey(among: given)
     switch (type, fields) {
     case (_, _) where format != nil: break
     case (nil, nil): errors.append(path.key("type").error("this is missing", hint: "give type or fields"))
@@ -80,11 +80,11 @@ struct PropertyKeys: ConfigurationSection {
       errors.append(
         path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
     case (nil, .some):
-      if let key = flags == nil ? ofScalar : "flags" {
+      if let key = flags == nil ? scalarKey : "flags" {
         errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
       }
     case (.some, nil):
-      if flags != nil, let key = ofScalar {
+      if flags != nil, let key = scalarKey {
         errors.append(path.key(key).error("a property with flags has no \(key)", hint: "remove it"))
       }
     }
@@ -115,21 +115,22 @@ struct PropertyKeys: ConfigurationSection {
     errors += others.filter(given.contains).map {
       path.key($0).error("\($0) and this source must not be combined", hint: "remove one of them")
     }
-    if format != nil, let key = Codec.Scalar.first(of: given) {
+    if format != nil, let key = Codec.Scalar.firstKey(among: given) {
       errors.append(path.key(key).error("a property with a format has no \(key)", hint: "remove it"))
     }
     return errors
   }
 }
 
-/// Where a value is in advertisements.
+/// The keys of `source`.
 extension Property.Source: ConfigurationSection {
+  /// Without data: `radio`, which has no key, until one names the data. ``problems(at:given:)`` refuses it without one.
   package init() { self.init(.radio) }
 
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("service_data", \.service, .optional(.uuid)),
     ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.company)),
-    ConfigurationKey("prefix", \.prefix, .hexadecimal.omitting([])),
+    ConfigurationKey("prefix", \.prefix, .hexadecimal.leftOut(at: [])),
     ConfigurationKey("length", \.length, .optional(.integer(0...255))),
     ConfigurationKey("at", \.position, .optional(.integer(0...255))),
   ]
@@ -193,7 +194,7 @@ extension ConfigurationRule<Property.Access> {
   }
 }
 
-/// What bounds the values of a state that are published.
+/// What bounds the values of a state that are published. No `Property.Report`, as options are kept as they were given: a 0, too.
 struct ReportKeys: ConfigurationSection, Equatable {
   /// The interval in ms.
   var minInterval: Int?
@@ -262,8 +263,6 @@ extension PropertyKeys {
   private var description: Codec.Description {
     if let format { return .advertised(format, instance) }
     if let flags, let type { return .flags(type, flags) }
-    var scalar = scalar
-    if let type { scalar.type = type }
     let one = fields.map(Codec.Description.record) ?? .scalar(scalar)
     return isRepeated ? .list(of: one) : one
   }

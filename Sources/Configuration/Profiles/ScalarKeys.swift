@@ -1,25 +1,26 @@
 import GATT
 import JSON
 
-/// The encoding of one value: of a property, or of a field.
+/// The keys of the encoding of one value: of a property, or of a field.
 extension Codec.Scalar {
   /// The keys but `type`, which a field must have and a property may do without.
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("scale", \.scale, .optional(.number())),
     ConfigurationKey("offset", \.offset, .optional(.number())),
-    ConfigurationKey("endian", \.endian, .choice.omitting(.little)),
-    ConfigurationKey("values", \.values, .words.omitting([:])),
+    ConfigurationKey("endian", \.endian, .choice.leftOut(at: .little)),
+    ConfigurationKey("values", \.values, .words.leftOut(at: [:])),
     ConfigurationKey(
-      "unknown", \.unknown, .oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)).omitting([])),
+      "unknown", \.unknown, .oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)).leftOut(at: [])),
     ConfigurationKey("valid", \.valid, .optional(.numberRange)),
     ConfigurationKey("bits", \.bitsOfNumber, .optional(.bits)),
     ConfigurationKey("bit", \.bitOfBool, .optional(.integer(0...63))),
-    ConfigurationKey("inverted", \.isInverted, .bool.omitting(false)),
-    ConfigurationKey("size", \.size, .integer(1...Codec.longestValue).omitting(0)),
-    ConfigurationKey("rows", \.rows, .integer(1...Codec.longestValue).omitting(0)),
-    ConfigurationKey("columns", \.columns, .integer(1...8).omitting(0)),
+    ConfigurationKey("inverted", \.isInverted, .bool.leftOut(at: false)),
+    ConfigurationKey("size", \.size, .integer(1...Codec.longestValue).leftOut(at: 0)),
+    ConfigurationKey("rows", \.rows, .integer(1...Codec.longestValue).leftOut(at: 0)),
+    ConfigurationKey("columns", \.columns, .integer(1...8).leftOut(at: 0)),
   ]
 
+  // Both keys are ``bits``. They are set before the type may be known, as the order of keys is free: `problems` refuses the wrong one.
   private var bitsOfNumber: Range<Int>? {
     get { type == .bool ? nil : bits }
     set { bits = newValue }
@@ -31,7 +32,7 @@ extension Codec.Scalar {
   }
 
   /// The first of ``keys`` that is given.
-  static func first(of given: Set<String>) -> String? { keys.map(\.name).first(where: given.contains) }
+  static func firstKey(among given: Set<String>) -> String? { keys.map(\.name).first(where: given.contains) }
 
   /// The key for bits that a type does not have.
   static func problems(
@@ -73,7 +74,7 @@ extension ConfigurationRule<[Int: String]> {
   }
 }
 
-/// A part of a record.
+/// The keys of a part of a record.
 extension Codec.Field: ConfigurationSection {
   package init() { self.init("", .uint8) }
 
@@ -84,10 +85,10 @@ extension Codec.Field: ConfigurationSection {
     ] + Codec.Scalar.keys.map { ConfigurationKey($0, in: \.scalar) } + [
       ConfigurationKey("of", \.container, .optional(.text(longest: 64))),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-      ConfigurationKey("hidden", \.isHidden, .bool.omitting(false)),
-      ConfigurationKey("if", \.requiresSet, .oneOrMore(.flag).omitting([])),
-      ConfigurationKey("unless", \.requiresClear, .oneOrMore(.flag).omitting([])),
-      ConfigurationKey("repeat", \.isRepeated, .bool.omitting(false)),
+      ConfigurationKey("hidden", \.isHidden, .bool.leftOut(at: false)),
+      ConfigurationKey("if", \.requiresSet, .oneOrMore(.flag).leftOut(at: [])),
+      ConfigurationKey("unless", \.requiresClear, .oneOrMore(.flag).leftOut(at: [])),
+      ConfigurationKey("repeat", \.isRepeated, .bool.leftOut(at: false)),
     ]
 
   package func problems(at path: ConfigurationPath, given: Set<String>) -> [ConfigurationError] {
