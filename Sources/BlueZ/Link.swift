@@ -7,7 +7,7 @@ import EventLoop
   let mutex = AsyncMutex()
   private(set) var hasEnded = false
   /// Operations that bluetoothd has not answered, including those that timed out.
-  var unanswered = 0
+  fileprivate var unanswered = 0
   /// Runs while the peripheral changes its services.
   var servicesTimer = DeadlineTimer()
   /// The exchange in progress. Weak: retained by its calls.
@@ -68,5 +68,75 @@ import EventLoop
     for characteristic in listening { byteSignals.stopListening(to: characteristic.path) }
     listening.removeAll()
     subscribed.removeAll()
+  }
+}
+
+/// Operations requested together, and their replies.
+@LoopActor final class Exchange {
+  typealias Answer = Result<[DBusValue], CentralError>
+
+  let characteristic: Characteristic
+  private let link: Link
+  /// How many of the operations are counted in the link's ``Link/unanswered``.
+  fileprivate var unanswered: Int
+  private var answers: [Answer?]
+  /// Whether the replies came in the order of the operations.
+  private(set) var isInOrder = true
+  /// The completion handler; nil once called.
+  private var done: (@LoopActor (Exchange) -> Void)?
+
+  /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
+  init(
+    of count: Int, on characteristic: Characteristic, over link: Link,
+    _ done: @escaping @LoopActor (Exchange) -> Void
+  ) {
+    self.characteristic = characteristic
+    self.link = link
+    unanswered = count
+    answers = Array(repeating: nil, count: count)
+    self.done = done
+  }
+
+  /// The answer to an operation; only valid when all operations are answered.
+  subscript(index: Int) -> Answer { answers[index]! }
+
+  /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.
+  func answer(_ index: Int, _ answer: Answer) {
+    // What has timed out may be answered later.
+    if case .failure(.timedOut) = answer {
+    } else if unanswered > 0 {
+      unanswered -= 1
+      link.unanswered -= 1
+    }
+    guard answers[index] == nil else { return }
+    if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
+    answers[index] = answer
+    if case .failure(let error) = answer { fail(from: index + 1, error) } else { completeIfAnswered() }
+  }
+
+  /// The link or the characteristic has ended.
+  func end(_ error: CentralError = .disconnected) { fail(from: 0, error) }
+
+  /// Whether one failed with the error of operations whose link is ending.
+  var hasUnlikelyError: Bool {
+    answers.contains { if case .failure(.unlikely) = $0 { true } else { false } }
+  }
+
+  /// The unlikely errors were caused by the end of the link.
+  func linkHasEnded() {
+    for index in answers.indices {
+      if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }
+    }
+  }
+
+  private func fail(from first: Int, _ error: CentralError) {
+    for index in first..<answers.count where answers[index] == nil { answers[index] = .failure(error) }
+    completeIfAnswered()
+  }
+
+  private func completeIfAnswered() {
+    guard let done, !answers.contains(where: { $0 == nil }) else { return }
+    self.done = nil
+    done(self)
   }
 }

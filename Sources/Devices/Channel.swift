@@ -73,7 +73,7 @@ import Log
     guard let value = last.value, let time = last.time, property.kind == .state,
       device.description.propertyNames.contains(property.name)
     else { return }
-    report(Reading(property: index, value: adjusted(value), time: time, sequence: nil))
+    passOn(Reading(property: index, value: adjusted(value), time: time, sequence: nil))
   }
 
   /// Continues for the same property of the device, which has other properties now.
@@ -95,7 +95,7 @@ import Log
 
   /// The link has ended, or the characteristic was removed.
   func linkDown() {
-    for frame in frames?.endAll() ?? [] { receiveText(of: frame) }
+    for frame in frames?.endAll() ?? [] { handle(frame) }
     frameTimer.set(nil) {}
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
     characteristic = nil
@@ -128,7 +128,7 @@ import Log
     guard let characteristic, visit == nil || property.kind == .state else { return }
     // The value of a writable property is read by its writer.
     if property.kind == .state, property.isReadable, !property.isWritable {
-      take(try await central.read(characteristic).get())
+      handle(try await central.read(characteristic).get())
     }
     if visit != nil, property.isReadable { return }
     if let interval = property.poll { return poll(characteristic, every: interval) }
@@ -140,7 +140,7 @@ import Log
     do throws(CentralError) {
       // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
       try await central.subscribe(to: characteristic) { [self, device] bytes in
-        withExtendedLifetime(device) { take(bytes) }
+        withExtendedLifetime(device) { handle(bytes) }
         visit?.awaitsNoLonger(name)
       }
       isReadNotified = true
@@ -202,41 +202,41 @@ import Log
 
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
-    case .success(let bytes): take(bytes)
+    case .success(let bytes): handle(bytes)
     case .failure(.timedOut): device.session.linkSession?.feed(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
 
   /// Called for every notification, and with the bytes of a read.
-  private func take(_ bytes: [UInt8]) {
+  private func handle(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
     guard device.state.isReceiving else { return }
-    guard let complete = frames?.append(bytes, at: .now) else { return receiveValue(of: bytes) }
-    for frame in complete { receiveText(of: frame) }
+    guard let complete = frames?.append(bytes, at: .now) else { return handleValue(bytes) }
+    for frame in complete { handle(frame) }
     awaitRest()
   }
 
   private func awaitRest() {
     frameTimer.set(frames?.deadline) { [weak self] in
-      for frame in self?.frames?.end(at: .now) ?? [] { self?.receiveText(of: frame) }
+      for frame in self?.frames?.end(at: .now) ?? [] { self?.handle(frame) }
       self?.awaitRest()
     }
   }
 
-  private func receiveText(of frame: FrameAssembler.Frame) {
+  private func handle(_ frame: FrameAssembler.Frame) {
     if frame.isTooLong {
       countMalformed(
         "\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
     }
-    guard hasLines else { return receiveValue(of: frame.bytes) }
+    guard hasLines else { return handleValue(frame.bytes) }
     guard let text = decode(frame.bytes) else { return }
     let message = device.values.accept(frame)
     received(text, isValues: message.isValues)
     device.values.deliver(message)
   }
 
-  private func receiveValue(of bytes: [UInt8]) { if let value = decode(bytes) { received(value) } }
+  private func handleValue(_ bytes: [UInt8]) { if let value = decode(bytes) { received(value) } }
 
   private func decode(_ bytes: [UInt8]) -> Value? {
     do throws(CodecError) {
@@ -276,7 +276,7 @@ import Log
     device.session.readingReceived(of: index)
     let value = adjusted(value)
     device.notePress(value, of: index)
-    report(reading(of: value, at: time, isValues: isValues, senderTime))
+    passOn(reading(of: value, at: time, isValues: isValues, senderTime))
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
@@ -304,7 +304,7 @@ import Log
   }
 
   /// Passes on a value, which may be the period of the readings that keep the link alive. Called for every reading.
-  private func report(_ reading: Reading) {
+  private func passOn(_ reading: Reading) {
     if case .integer(let milliseconds) = reading.value,
       index == device.settings.adjustedProfile.alive?.period
     {
@@ -360,7 +360,7 @@ import Log
     let time = Timestamp.now
     last.readBack(value, at: time)
     // What can be written has no offset.
-    if !isReadNotified { report(Reading(property: index, value: value, time: time, sequence: nil)) }
+    if !isReadNotified { passOn(Reading(property: index, value: value, time: time, sequence: nil)) }
   }
 
   /// The characteristic holds these bytes again.

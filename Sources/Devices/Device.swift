@@ -52,7 +52,7 @@ import Log
   var hasNoStoredID: Bool { record.id == nil }
   var state: SessionState { session.state }
   var isLive: Bool { state == .live }
-  private var isSentToByRadio: Bool { session.radio != nil && context.transmitter.canSend }
+  private var isSentToByRadio: Bool { session.radioSession != nil && context.transmitter.canSend }
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {

@@ -42,7 +42,7 @@ import Log
   /// What makes the device's links; nil: it has none.
   var linkSession: LinkSession? { nil }
   /// What sends values to the device by radio; nil: it is not a sender by radio.
-  var radio: RadioSession? { nil }
+  var radioSession: RadioSession? { nil }
   var state: SessionState { isStopped ? .stopped : .listening }
   /// Why there is no link, or nothing that can be used.
   var lastError: Trouble? { nil }

@@ -59,7 +59,7 @@ extension DeviceManager {
   private func receiversChanged() {
     let canSend = context.transmitter.canSend
     for device in registry.all {
-      guard let session = device.session.radio else { continue }
+      guard let session = device.session.radioSession else { continue }
       session.interrupt()
       if device.description.isSentToByRadio != canSend { device.report(.description) }
     }
@@ -69,7 +69,7 @@ extension DeviceManager {
   func received(_ packets: [RadioPacket], from port: String) {
     let now = Moment.now
     for packet in packets where radio.history.addIfNew(packet, from: port, at: now) {
-      device(sending: packet)?.session.radio?.received(packet)
+      device(sending: packet)?.session.radioSession?.received(packet)
     }
   }
 

@@ -9,7 +9,7 @@ import Radio
   private var clock = RadioClock()
   private var buttons = ButtonStates()
 
-  override var radio: RadioSession? { self }
+  override var radioSession: RadioSession? { self }
   /// Anybody in range can send as anybody.
   override class func hasRoom(in manager: DeviceManager) -> Bool { manager.hasRoomForSender }
   /// A packet is sent once.

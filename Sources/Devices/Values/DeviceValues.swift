@@ -184,7 +184,7 @@ import Log
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
     let device = device
-    let (channel, radio) = (profile.values?.sent.map { device.channels[$0] }, device.session.radio)
+    let (channel, radio) = (profile.values?.sent.map { device.channels[$0] }, device.session.radioSession)
     guard channel != nil || radio != nil, settings != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
