@@ -114,12 +114,12 @@ extension Central {
       guard isConnected(id) else { throw .disconnected }
     }
     let link = links.use(id)
-    let turn = loop.timer(after: limits.turn) { [weak self] in
+    let turnTimer = loop.timer(after: limits.turn) { [weak self] in
       self?.queue.endTurn(of: attempt)
       self?.reconcileScan()
       self?.checkConditions()
     }
-    defer { turn.cancel() }
+    defer { turnTimer.cancel() }
     let isDone = await wait(limits.resolve) {
       link.hasEnded || self.isResolved(id) || self.isRefused(id)
     }

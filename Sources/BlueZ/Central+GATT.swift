@@ -30,7 +30,7 @@ extension Central {
   /// - Returns: the value read back, or why the read failed; the write has succeeded in either case.
   /// - Throws: if the value was not written, or may not have been.
   @discardableResult
-  public func write(
+  public func writeAndReadBack(
     _ bytes: [UInt8], to characteristic: Characteristic
   ) async throws(CentralError) -> Result<[UInt8], CentralError> {
     let both = try await exchange(
@@ -47,7 +47,7 @@ extension Central {
   /// Writes the value of a characteristic without reading it back.
   ///
   /// - Parameter withResponse: whether to wait for the peripheral's response, or only until bluetoothd has the value.
-  public func send(
+  public func write(
     _ bytes: [UInt8], to characteristic: Characteristic, withResponse: Bool
   ) async throws(CentralError) {
     _ = try await operate(.write(bytes, to: characteristic, withResponse: withResponse), on: characteristic)
@@ -63,7 +63,10 @@ extension Central {
   ) async throws(CentralError) {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
+    // bluetoothd refuses what it does already.
+    if link.isSubscribed(to: characteristic) { return }
     do throws(CentralError) {
+      // `exchangeOnce` calls `subscribed` when bluetoothd agrees, even after the time-out.
       let start = DBusCall("StartNotify", on: BlueZName.characteristic, of: characteristic.path)
       _ = try await operate(start, on: characteristic)
     } catch {
@@ -72,7 +75,7 @@ extension Central {
     }
   }
 
-  /// bluetoothd has agreed to notify. Without the link, it would do so on the next one.
+  /// bluetoothd has agreed to notify. If the link has ended meanwhile, it is withdrawn: bluetoothd would notify on the next link.
   private func subscribed(to characteristic: Characteristic, over link: Link) {
     link.subscribed(to: characteristic)
     if link.hasEnded { unsubscribe(link) }

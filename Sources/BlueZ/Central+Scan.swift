@@ -35,7 +35,8 @@ extension Central {
   /// Starts or stops discovery as requested, one call at a time.
   func reconcileScan() {
     if scanner.needsRestart { return restartScan() }
-    if let change = scanner.beginChange(isAllowed: isAvailable && (!queue.isBusy || scanner.isBriefScan)) {
+    let isAllowed = isAvailable && (!queue.isBusy || scanner.pauses.isBriefScan)
+    if let change = scanner.beginChange(isAllowed: isAllowed) {
       loop.task { await self.perform(change) }
     }
   }
@@ -90,7 +91,7 @@ extension Central {
   private func scanFailed(_ error: CentralError) {
     // An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
     let isRefused = if case .refused = error { true } else { false }
-    switch scanner.failed("\(error)", mayReset: mayReset && !isRefused) {
+    switch scanner.failures.add("\(error)", mayReset: mayReset && !isRefused) {
     case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
     case .problem:
       log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
@@ -120,7 +121,7 @@ extension Central {
   }
 
   /// Bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
-  public var recovery: Recovery? { scanner.recovery }
+  public var recovery: Recovery? { scanner.failures.recovery }
 
   private func stopDiscovery() async {
     await callIgnoringFailure(DBusCall("StopDiscovery", on: BlueZName.adapter, of: adapterPath))
@@ -146,7 +147,7 @@ extension Central {
   /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
     let advertisements = tree.advertisements
-    scanner.timer = loop.timer(after: scanner.longestSilence) { [weak self] in
+    scanner.timer = loop.timer(after: scanner.silence.longest) { [weak self] in
       self?.checkScan(since: advertisements)
     }
   }
@@ -156,12 +157,12 @@ extension Central {
     if tree.adapter?.isDiscovering == true {
       noteScan()
       if tree.advertisements != advertisements {
-        scanner.heard()
+        scanner.silence.heard()
         return watchScan()
       }
-      if scanner.heardNothing(mayReset: tree.advertisements > 0 && mayReset) {
+      if scanner.silence.heardNothing(mayReset: tree.advertisements > 0 && mayReset) {
         log.write(
-          scanner.wasResetInVain ? .info : .notice,
+          scanner.silence.wasResetInVain ? .info : .notice,
           "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName]
         )
         loop.task { await self.resetForScan() }
@@ -175,11 +176,11 @@ extension Central {
 
   /// Resumes scanning briefly when connects have paused it for long: peripherals that are not seen are not connected to.
   func scanBriefly(isPreferred: Bool) async {
-    guard scanner.needsBriefScan(after: limits.scanPause, isPreferred: isPreferred) else { return }
-    scanner.beginBriefScan()
+    guard scanner.pauses.needsBriefScan(after: limits.scanPause, isPreferred: isPreferred) else { return }
+    scanner.pauses.beginBriefScan()
     reconcileScan()
     try? await loop.sleep(for: limits.briefScan)
-    scanner.endBriefScan()
+    scanner.pauses.endBriefScan()
   }
 
   /// Pauses scanning before Connect or Pair. bluetoothd before 5.65 removes a peripheral that is not discoverable as soon as

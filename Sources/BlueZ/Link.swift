@@ -37,7 +37,9 @@ import EventLoop
       exchange.unanswered = 0
       exchange.end(.characteristicRemoved)
     }
-    for characteristic in listening where isRemoved(characteristic) { stopListening(to: characteristic) }
+    for characteristic in listening.union(subscribed) where isRemoved(characteristic) {
+      stopListening(to: characteristic)
+    }
   }
 
   /// Values of `characteristic` that arrive as signals are passed to `handler`.
@@ -51,6 +53,9 @@ import EventLoop
     subscribed.remove(characteristic)
     if listening.remove(characteristic) != nil { byteSignals.stopListening(to: characteristic.path) }
   }
+
+  /// Whether bluetoothd notifies the characteristic, perhaps since an answer that came after its time-out.
+  func isSubscribed(to characteristic: Characteristic) -> Bool { subscribed.contains(characteristic) }
 
   /// bluetoothd has answered StartNotify.
   func subscribed(to characteristic: Characteristic) { subscribed.insert(characteristic) }

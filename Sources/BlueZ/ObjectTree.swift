@@ -160,14 +160,14 @@ struct ObjectTree: Sendable {
     switch interface {
     case BlueZName.adapter:
       adapter = Adapter()
-      return change(path, interface, properties, [])
+      return adapterChanged(properties)
     case BlueZName.device:
       // An object may be reported twice (by GetManagedObjects and by a signal): keep its state.
       if devices[path] == nil {
         guard let address = Self.address(of: properties) else { return [] }
         devices[path] = Device(peripheral: Peripheral(id: PeripheralID(path: path), address: address))
       }
-      return change(path, interface, properties, [])
+      return deviceChanged(path, properties, [])
     case BlueZName.monitorManager:
       offersMonitors = true
       return [.adapter]
@@ -234,51 +234,58 @@ struct ObjectTree: Sendable {
     _ path: String, _ interface: String, _ properties: BlueZEvent.Properties, _ invalidated: [String]
   ) -> [Change] {
     switch interface {
-    case BlueZName.adapter:
-      guard var adapter else { return [] }
-      if let address = properties["Address"]?.text { adapter.address = address }
-      if let powered = properties["Powered"]?.bool { adapter.isPowered = powered }
-      if let discovering = properties["Discovering"]?.bool { adapter.isDiscovering = discovering }
-      if let state = properties["PowerState"]?.text { adapter.powerState = state }
-      if let roles = properties["Roles"]?.textArray { adapter.isCentral = roles.contains("central") }
-      self.adapter = adapter
-      return [.adapter]
-    case BlueZName.device:
-      guard var device = devices[path] else { return [] }
-      let (wasConnected, wasInputDevice) = (device.isConnected, device.isInputDevice)
-      var peripheral = device.peripheral
-      if let address = Self.address(of: properties) { peripheral.address = address }
-      if let type = properties["AddressType"]?.text { peripheral.hasPublicAddress = type == "public" }
-      if let name = properties["Name"]?.text { peripheral.name = name }
-      if let rssi = properties["RSSI"]?.integer {
-        peripheral.rssi = rssi == Self.unknownStrength ? -127 : rssi
-        advertisements &+= 1
-        peripheral.lastAdvertisement = advertisements
-      }
-      if invalidated.contains("RSSI") { peripheral.rssi = nil }
-      // What is listed without a signal strength was received earlier.
-      if peripheral.rssi != nil {
-        if properties["ManufacturerData"] != nil { peripheral.lastReports.manufacturerData = nextReport() }
-        if properties["ServiceData"] != nil { peripheral.lastReports.serviceData = nextReport() }
-      }
-      if let connected = properties["Connected"]?.bool {
-        peripheral.isConnected = connected
-        if connected { device.endReason = nil }
-        device.linkChanges &+= 1
-      }
-      if let paired = properties["Paired"]?.bool { peripheral.isPaired = paired }
-      if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
-      if let uuids = properties["UUIDs"]?.textArray {
-        peripheral.services = uuids.compactMap { BluetoothUUID($0) }
-      }
-      peripheral.advertised.update(properties)
-      device.peripheral = peripheral
-      devices[path] = device
-      return inputDevice(path, before: wasInputDevice)
-        + (wasConnected && !device.isConnected ? [device.linkEnd] : []) + [.device(path)]
-    default:
-      return []
+    case BlueZName.adapter: adapterChanged(properties)
+    case BlueZName.device: deviceChanged(path, properties, invalidated)
+    default: []
     }
+  }
+
+  private mutating func adapterChanged(_ properties: BlueZEvent.Properties) -> [Change] {
+    guard var adapter else { return [] }
+    if let address = properties["Address"]?.text { adapter.address = address }
+    if let powered = properties["Powered"]?.bool { adapter.isPowered = powered }
+    if let discovering = properties["Discovering"]?.bool { adapter.isDiscovering = discovering }
+    if let state = properties["PowerState"]?.text { adapter.powerState = state }
+    if let roles = properties["Roles"]?.textArray { adapter.isCentral = roles.contains("central") }
+    self.adapter = adapter
+    return [.adapter]
+  }
+
+  private mutating func deviceChanged(
+    _ path: String, _ properties: BlueZEvent.Properties, _ invalidated: [String]
+  ) -> [Change] {
+    guard var device = devices[path] else { return [] }
+    let (wasConnected, wasInputDevice) = (device.isConnected, device.isInputDevice)
+    var peripheral = device.peripheral
+    if let address = Self.address(of: properties) { peripheral.address = address }
+    if let type = properties["AddressType"]?.text { peripheral.hasPublicAddress = type == "public" }
+    if let name = properties["Name"]?.text { peripheral.name = name }
+    if let rssi = properties["RSSI"]?.integer {
+      peripheral.rssi = rssi == Self.unknownStrength ? -127 : rssi
+      advertisements &+= 1
+      peripheral.lastAdvertisement = advertisements
+    }
+    if invalidated.contains("RSSI") { peripheral.rssi = nil }
+    // What is listed without a signal strength was received earlier.
+    if peripheral.rssi != nil {
+      if properties["ManufacturerData"] != nil { peripheral.lastReports.manufacturerData = nextReport() }
+      if properties["ServiceData"] != nil { peripheral.lastReports.serviceData = nextReport() }
+    }
+    if let connected = properties["Connected"]?.bool {
+      peripheral.isConnected = connected
+      if connected { device.endReason = nil }
+      device.linkChanges &+= 1
+    }
+    if let paired = properties["Paired"]?.bool { peripheral.isPaired = paired }
+    if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
+    if let uuids = properties["UUIDs"]?.textArray {
+      peripheral.services = uuids.compactMap { BluetoothUUID($0) }
+    }
+    peripheral.advertised.update(properties)
+    device.peripheral = peripheral
+    devices[path] = device
+    return inputDevice(path, before: wasInputDevice)
+      + (wasConnected && !device.isConnected ? [device.linkEnd] : []) + [.device(path)]
   }
 
   /// What a controller reports that cannot tell the signal strength of an advertisement (Core Specification Vol 4, Part E,
@@ -299,9 +306,11 @@ extension AdvertisedData {
   /// Takes over those properties of a device that hold data of its advertisements.
   mutating func update(_ properties: BlueZEvent.Properties) {
     if let entries = properties["ManufacturerData"]?.entries {
-      manufacturerData = Self.bytes(entries) { $0.integer }
+      manufacturerData = Self.bytes(entries) { $0.integer.flatMap(UInt16.init(exactly:)).map(Int.init) }
     }
-    if let entries = properties["AdvertisingData"]?.entries { other = Self.bytes(entries) { $0.integer } }
+    if let entries = properties["AdvertisingData"]?.entries {
+      other = Self.bytes(entries) { $0.integer.flatMap(UInt8.init(exactly:)).map(Int.init) }
+    }
     if let bytes = properties["AdvertisingFlags"]?.byteArray { flags = bytes }
     if let entries = properties["ServiceData"]?.entries {
       serviceData = Self.bytes(entries) { $0.text.flatMap { BluetoothUUID($0) } }

@@ -260,3 +260,19 @@ import Store
     }
   }
 }
+
+/// What requests and the page need from it; its health is in BridgeHealth.swift.
+extension Bridge: RequestHost {
+  package var engine: DeviceManager { context.engine }
+  package var gateway: GatewayID { context.gateway }
+  package var info: BridgeInfo { report.info }
+
+  package func otherOwner(of device: DeviceDescription) -> GatewayID? {
+    guard let publisher = publishers[device.address], !ownership.isResponsible(for: publisher),
+      case .other(let gateway) = publisher.owner
+    else { return nil }
+    return gateway
+  }
+
+  package func idElsewhere(of id: DeviceID) -> DeviceID? { publishers[id]?.elsewhere?.id }
+}

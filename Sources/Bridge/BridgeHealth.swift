@@ -47,21 +47,7 @@ package struct GatewayHealth: Sendable {
   }
 }
 
-extension Bridge: RequestHost {
-  package var engine: DeviceManager { context.engine }
-  package var gateway: GatewayID { context.gateway }
-
-  package func otherOwner(of device: DeviceDescription) -> GatewayID? {
-    guard let publisher = publishers[device.address], !ownership.isResponsible(for: publisher),
-      case .other(let gateway) = publisher.owner
-    else { return nil }
-    return gateway
-  }
-
-  package func idElsewhere(of id: DeviceID) -> DeviceID? { publishers[id]?.elsewhere?.id }
-
-  package var info: BridgeInfo { report.info }
-
+extension Bridge {
   package var health: GatewayHealth {
     let engine = context.engine
     let ofFiles = [state.trouble.map(Finding.stateNotWritable), fleetFinding].compactMap { $0 }

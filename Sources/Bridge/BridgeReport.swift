@@ -16,6 +16,8 @@ import MQTT
   private let context: BridgeContext
   private var broker: BridgeInfo.Broker
   private var connectedSince: ClockTime?
+  /// Why there is no connection; nil while there is one, and until the first attempt has ended.
+  private(set) var failure: MQTTError?
   private var commands: UInt64 = 0
   /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
   package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
@@ -54,9 +56,6 @@ import MQTT
   var isConnected: Bool { connectedSince != nil }
 
   func countCommand() { commands += 1 }
-
-  /// Why there is no connection; nil while there is one, and until the first attempt has ended.
-  private(set) var failure: MQTTError?
 
   /// What to do about ``failure``, if that is known.
   var hint: String? { failure?.hint(at: broker.address) }

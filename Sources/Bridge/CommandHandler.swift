@@ -80,9 +80,7 @@ import Store
     if message.retain, context.isStopping { return }
     let payload = CommandPayload(message.payload)
     for publisher in targets {
-      let known =
-        property.hasPrefix(NamedValue.prefix)
-        ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
+      let known = publisher.device.setter(named: property)
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       if !context.isMQTT5, retained.noteDeletion(message, for: publisher.device.address, known) { continue }
       var refusal: String?

@@ -18,7 +18,7 @@ struct CommandPayload {
   }
 
   /// The transaction of a command whose value is not used.
-  var transaction: String? {
+  var transaction: JSONValue? {
     if case .object(let object) = json { try? Sender.transaction(object) } else { nil }
   }
 
@@ -60,7 +60,7 @@ extension Command {
     if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
       sender.transaction = try Sender.transaction(object)
       self.init(
-        device, property, try Self.value(object, codec), timeToLive: try Self.ttl(object["ttl"]),
+        device, property, try Self.value(object, codec), ttl: try Self.ttl(object["ttl"]),
         sender: sender.json)
       return
     }

@@ -27,9 +27,9 @@ extension DeviceDescription {
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
       "heard": isExclusive ? nil : .bool(true),
-      "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
-      "values": values.isEmpty
-        ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),
+      "properties": .array((properties.map(\.name) + namedValues.map(\.property.name)).map(JSONValue.string)),
+      "values": namedValues.isEmpty
+        ? nil : .object(Dictionary(uniqueKeysWithValues: namedValues.map { ($0.key.description, $0.json) })),
       "adjust": settings.adjust.isEmpty ? nil : settings.adjustJSON,
       "enabled": .bool(settings.isEnabled),
       "disabled_by": record.isDisabled ? "request" : nil,
@@ -45,7 +45,7 @@ extension DeviceDescription {
       "configured": configured.isEmpty ? nil : .array(configured.sorted().map(JSONValue.string)),
       "revision": record.revision == 0 ? nil : .integer(record.revision),
       "moved": moved?.json,
-      "home_assistant": record.isDeleted ? "deleted" : nil,
+      "home_assistant": isDeleted ? "deleted" : nil,
       "model": record.model.map(JSONValue.string),
       "firmware": record.firmware.map(JSONValue.string),
       "serial": record.serial.map(JSONValue.string),
@@ -75,9 +75,9 @@ extension DeviceDescription {
   /// Advertisements per minute since the device came online; nil for a device with links, in the first 10 s, and while it is
   /// offline.
   private var heardPerMinute: Int? {
-    guard reports > 0, isOnline, let heardSince else { return nil }
+    guard timesHeard > 0, isOnline, let heardSince else { return nil }
     let seconds = heardSince.duration(to: .now).components.seconds
-    return seconds >= 10 ? reports * 60 / Int(seconds) : nil
+    return seconds >= 10 ? timesHeard * 60 / Int(seconds) : nil
   }
 
   /// An entry of the list of devices: its id, the state of its session, and its `info`.

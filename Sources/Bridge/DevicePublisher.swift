@@ -240,7 +240,7 @@ import MQTT
     self.device = device
     // Before its first link it may offer everything, and has published nothing.
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
-    if device.profile != before.profile || device.values != before.values { updatePublishers() }
+    if device.profile != before.profile || device.namedValues != before.namedValues { updatePublishers() }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
     bridge.ownership.handle { $0.changed(address, change, here) }
@@ -328,7 +328,9 @@ import MQTT
     }
   }
 
-  private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0.property).states } }
+  private var valueTopics: [TopicName] {
+    device.namedValues.flatMap { topics.topics(of: $0.property).states }
+  }
 
   private func release(_ topics: [TopicName]) { for topic in topics { context.mqtt.releaseState(topic) } }
 

@@ -31,16 +31,14 @@ extension BridgeContext {
   /// Whether a reply may go there: not below the base or the discovery prefix, where the sender of a command may lack
   /// the right to publish.
   private func isForReplies(_ topic: TopicName) -> Bool {
-    !["\(topics.base)/", "\(configuration.homeAssistant.prefix)/"].contains {
-      topic.string.utf8.starts(with: $0.utf8)
-    }
+    !["\(topics.base)/", "\(configuration.homeAssistant.prefix)/"].contains(where: topic.hasPrefix)
   }
 }
 
 extension CommandResult {
   /// The payload of `…/{property}/result`, and of the sender's response topic.
-  func payload(transaction: String?, time: Timestamp = .now) -> [UInt8] {
-    json.merging(["transaction": transaction.map(JSONValue.string), "time": .string(time.description)]).bytes
+  func payload(transaction: JSONValue?, time: Timestamp = .now) -> [UInt8] {
+    json.merging(["transaction": transaction, "time": .string(time.description)]).bytes
   }
 
   /// What all results have in common.

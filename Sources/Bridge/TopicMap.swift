@@ -31,6 +31,14 @@ package struct TopicMap: Sendable {
   /// Where requests for `verb` arrive.
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
 
+  // Requests that entities of Home Assistant send.
+  package var changeOptions: TopicName { bridgeRequest(ChangeOptions.verb) }
+  package var identify: TopicName { bridgeRequest(IdentifyDevice.verb) }
+  package var reconnect: TopicName { bridgeRequest(ReconnectDevice.verb) }
+  package var permitJoining: TopicName { bridgeRequest(PermitJoining.verb) }
+  package var scan: TopicName { bridgeRequest(Scan.verb) }
+  package var resetAdapter: TopicName { bridgeRequest(ResetAdapter.verb) }
+
   /// Where responses to `verb` are published.
   package func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }
 
@@ -81,7 +89,7 @@ package struct TopicMap: Sendable {
   /// A longer payload is cut behind one more byte, and then refused.
   func longestPayload(on topic: TopicName) -> Int {
     if topic.string == fleetConfiguration.string { return FleetConfiguration.largest }
-    return topic.string.utf8.starts(with: basePrefix.utf8) ? Self.longestPayload : Self.longestDocument
+    return topic.hasPrefix(basePrefix) ? Self.longestPayload : Self.longestDocument
   }
 
   /// The meaning of a received topic; nil: it is none of the gateway's.

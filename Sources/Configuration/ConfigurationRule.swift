@@ -78,7 +78,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   }
 
   /// The words for a sentence: "expected a string".
-  package var expectation: String {
+  var expectation: String {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"

@@ -49,7 +49,7 @@ package struct GatewayID: Hashable, Sendable, CustomStringConvertible {
   /// The id by the name of the host that this runs on.
   package static var ofThisHost: GatewayID { GatewayID(hostName: nameOfThisHost) }
 
-  package static var nameOfThisHost: String {
+  static var nameOfThisHost: String {
     var name = [CChar](repeating: 0, count: 256)
     let failed = gethostname(&name, name.count - 1) != 0
     let text = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }

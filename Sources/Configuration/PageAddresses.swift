@@ -32,7 +32,7 @@ extension Configuration.HTTP {
 
   /// The addresses of this computer in networks, IPv4 first. Those that hold for one link alone (`fe80::`) are left out, as no
   /// browser can use them.
-  package static var ipAddresses: [String] {
+  static var ipAddresses: [String] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }
     defer { freeifaddrs(list) }

@@ -20,7 +20,8 @@ package struct ValueName: Hashable, Sendable {
   /// Units that programs write behind a number only: `sensor_A` is a name.
   private static let unitsBehindNumbers = units.merging([
     "Pa": "Pa", "lux": "lx", "Lux": "lx", "dBm": "dBm", "m/s": "m/s", "km/h": "km/h", "µg/m³": "µg/m³",
-    "μg/m³": "µg/m³", "*C": "°C", "*F": "°F",
+    "μg/m³": "µg/m³", "*C": "°C", "*F": "°F", "c": "°C", "f": "°F", "°": "°", "º": "°", "° C": "°C",
+    "° F": "°F", "º C": "°C", "º F": "°F",
   ]) { $1 }
   /// Units behind a number and a space only: `5A` is a class.
   private static let unitsBehindSpaces = ["m", "s", "A", "W"]
@@ -36,10 +37,11 @@ package struct ValueName: Hashable, Sendable {
     unitsBehindNumbers.values.contains(text) || unitsBehindSpaces.contains(text)
   }
 
-  /// Reads a name; nil for a text that cannot be one, as that before the colon of `at 12:30`.
-  package init?(_ text: String) {
+  /// Reads a name; nil for a text that cannot be one.
+  /// - Parameter isApart: whether a packet has the name apart from its number: it may begin with any character.
+  package init?(_ text: String, isApart: Bool = false) {
     guard text.utf8.count <= Self.longest || text.utf8.count <= 1024 && text.count <= Self.longest,
-      let first = text.unicodeScalars.first, Self.isLetter(first), !Self.endsWithNumber(text)
+      let first = text.unicodeScalars.first, isApart || Self.isLetter(first)
     else { return nil }
     var stem = text[...]
     var unit: String?
@@ -54,11 +56,5 @@ package struct ValueName: Hashable, Sendable {
   private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
     scalar.isASCII
       ? ("a"..."z").contains(Unicode.Scalar(UInt8(ascii: scalar) | 0x20)) : scalar.properties.isAlphabetic
-  }
-
-  private static func endsWithNumber(_ text: String) -> Bool {
-    guard let space = text.utf8.lastIndex(of: UInt8(ascii: " ")) else { return false }
-    let word = text[text.utf8.index(after: space)...]
-    return word.utf8.first.map("+-.0123456789".utf8.contains) ?? false && Double(word) != nil
   }
 }

@@ -14,13 +14,6 @@ import Log
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
-  /// Whether a value has come in this run, or round, or none is to be waited for: the peripheral sends none by itself.
-  var hasFirstValue: Bool {
-    guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
-      return true
-    }
-    return !last.isAwaited
-  }
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
   private(set) lazy var reader = PropertyReader(for: self, of: device)
@@ -30,39 +23,46 @@ import Log
   private var malformedLog = Hourly()
   /// The error of the last value that could not be decoded.
   private var malformedReason: String?
+  /// Whether another program has acquired the notifications: the value is read instead.
+  var areNotificationsTaken = false
+  /// bluetoothd notifies what is read on this link: a read is received as a notification.
+  private(set) var isReadNotified = false
+  /// Joins values that arrive in several notifications; nil: each arrives in one.
+  private var frames: FrameReceiver?
+  /// Whether the property's texts are messages that may have values of the program.
+  private let hasLines: Bool
+  unowned let device: Device
+
+  var context: DeviceContext { device.context }
+  /// Whether a value has come in this run, or round, or none is to be waited for: the peripheral sends none by itself.
+  var hasFirstValue: Bool {
+    guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
+      return true
+    }
+    return !last.isAwaited
+  }
   /// Why no value that has come fits the profile; nil: one does, or none has come.
   var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
-  /// Whether another program has acquired the notifications: the value is read instead.
-  private(set) var areNotificationsTaken = false
   /// Whether the value is read at an interval, and not notified.
   var isPolled: Bool {
     property.poll != nil || areNotificationsTaken || characteristic.map { !$0.flags.notifies } ?? false
   }
-  /// bluetoothd notifies what is read on this link: a read is received as a notification.
-  private(set) var isReadNotified = false
   /// Whether bluetoothd notifies a read of the event, as if the event had happened.
   var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
-  /// Joins values that arrive in several notifications (``Property/frame``); nil: each arrives in one.
-  private var frames: FrameAssembler?
-  /// Publishes an incomplete frame when no more of it has arrived in time.
-  private var frameTimer = DeadlineTimer()
-  /// Whether the property's texts are messages that may have values of the program.
-  private let hasLines: Bool
-  private unowned let device: Device
-
-  private var context: DeviceContext { device.context }
 
   init(index: Int, of device: Device) {
     self.index = index
     property = device.description.profile.properties[index]
     self.device = device
     hasLines = device.description.profile.values?.received == index
-    frames = property.frame.map { FrameAssembler(delimiter: $0) }
+    frames = property.frame.map { delimiter in
+      FrameReceiver(delimiter: delimiter) { [weak self] in self?.frameArrived($0) }
+    }
     if property.isWritable { writer = PropertyWriter(for: self, of: device) }
   }
 
   /// - Returns: whether the offset has changed.
-  func adjust(to property: Property) -> Bool {
+  func replaceProperty(with property: Property) -> Bool {
     let hasNewOffset = property.offset != self.property.offset
     self.property = property
     return hasNewOffset
@@ -70,10 +70,10 @@ import Log
 
   /// Reports the last value of a state again, unless the present program lacks the property.
   func reportAgain() {
-    guard let value = last.value, let time = last.time, property.kind == .state,
+    guard let value = last.published(property), let time = last.time, property.kind == .state,
       device.description.propertyNames.contains(property.name)
     else { return }
-    passOn(Reading(property: index, value: adjusted(value), time: time, sequence: nil))
+    passOn(Reading(property: index, value: value, time: time, sequence: nil))
   }
 
   /// Continues for the same property of the device, which has other properties now.
@@ -82,22 +82,21 @@ import Log
   /// The next value counts as the first one.
   func beginRound() { last.isAwaited = true }
 
-  func adjusted(_ value: Value) -> Value { value.adding(property.offset) }
+  /// The value as it is published, with what is added to a number.
+  func published(_ value: Value) -> Value { value.adding(property.offset) }
 
   // MARK: The link
 
   /// Sets the characteristic on a new link, or after the peripheral has changed its services.
   func use(_ resolution: Resolution) {
     characteristic = resolution.characteristics[index]
-    lack = device.settings.profile.isBuiltIn ? nil : resolution.lacks[index]
+    lack = device.description.profile.isBuiltIn ? nil : resolution.lacks[index]
     isReadNotified = false
   }
 
   /// The link has ended, or the characteristic was removed.
   func linkDown() {
-    for frame in frames?.endAll() ?? [] { handle(frame) }
-    frameTimer.set(nil) {}
-    frames = property.frame.map { FrameAssembler(delimiter: $0) }
+    frames?.linkDown()
     characteristic = nil
     writer?.linkDown()
   }
@@ -110,46 +109,6 @@ import Log
       if lack != nil { context.log.notice("\(property.name) can be used again", device.fields) }
       lack = nil
       writer?.linkUp()
-    }
-  }
-
-  // MARK: Values
-
-  /// How often a value is read whose characteristic does not notify, though the property does.
-  private static let standInInterval = Duration.seconds(60)
-
-  /// Reads the value and subscribes to it, if the property's access says so.
-  ///
-  /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
-  /// yet, so that no value is received twice.
-  /// - Parameter visit: the link is ended soon. A value that can be read is read alone, else the visit awaits the first one;
-  ///   events are left out.
-  func subscribe(on central: Central, in visit: Visit?) async throws(CentralError) {
-    guard let characteristic, visit == nil || property.kind == .state else { return }
-    // The value of a writable property is read by its writer.
-    if property.kind == .state, property.isReadable, !property.isWritable {
-      handle(try await central.read(characteristic).get())
-    }
-    if visit != nil, property.isReadable { return }
-    if let interval = property.poll { return poll(characteristic, every: interval) }
-    guard property.isNotifying else { return }
-    guard characteristic.flags.notifies else { return poll(characteristic, every: Self.standInInterval) }
-    let name = property.name
-    // The first value may come before the reply.
-    visit?.awaits(name)
-    do throws(CentralError) {
-      // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-      try await central.subscribe(to: characteristic) { [self, device] bytes in
-        withExtendedLifetime(device) { handle(bytes) }
-        visit?.awaitsNoLonger(name)
-      }
-      isReadNotified = true
-      areNotificationsTaken = false
-    } catch .notifyAcquired where property.isReadable && property.kind == .state {
-      pollInstead(characteristic)
-    } catch {
-      visit?.awaitsNoLonger(name)
-      throw error
     }
   }
 
@@ -172,75 +131,38 @@ import Log
     context.log.warning("\(property.name) cannot be read: \(reason)", device.fields)
   }
 
-  /// Another program has acquired the notifications: reads the value once per period, at most once a second.
-  private func pollInstead(_ characteristic: Characteristic) {
-    if !areNotificationsTaken {
-      let finding = Finding.notificationsTaken(of: property.name)
-      context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
-    }
-    areNotificationsTaken = true
-    device.backgroundTask { [self, device] central in
-      let isSubscribed = await central.poll(
-        characteristic, every: { device.pollInterval }, subscribes: true
-      ) {
-        self.polled($0)
-        // The closure is called as long as the link lasts, and retains the device: see `subscribe`.
-        withExtendedLifetime(device) {}
-      }
-      guard isSubscribed else { return }
-      isReadNotified = true
-      areNotificationsTaken = false
-      context.log.notice("\(property.name) is notified again", device.fields)
-    }
-  }
+  /// The value is notified from now on.
+  func subscribed() { (isReadNotified, areNotificationsTaken) = (true, false) }
 
-  private func poll(_ characteristic: Characteristic, every interval: Duration) {
-    device.backgroundTask { [self] central in
-      await central.poll(characteristic, every: { interval }, subscribes: false) { self.polled($0) }
-    }
-  }
-
-  private func polled(_ result: Result<[UInt8], CentralError>) {
-    switch result {
-    case .success(let bytes): handle(bytes)
-    case .failure(.timedOut): device.session.linkSession?.feed(.unresponsive)
-    case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
-    }
-  }
+  // MARK: Values
 
   /// Called for every notification, and with the bytes of a read.
-  private func handle(_ bytes: [UInt8]) {
-    // Values may arrive on a link that is being ended.
+  func arrived(_ bytes: [UInt8]) {
+    // What arrives on a link that is being ended is dropped.
     guard device.state.isReceiving else { return }
-    guard let complete = frames?.append(bytes, at: .now) else { return handleValue(bytes) }
-    for frame in complete { handle(frame) }
-    awaitRest()
+    if let frames { frames.append(bytes) } else { valueArrived(bytes) }
   }
 
-  private func awaitRest() {
-    frameTimer.set(frames?.deadline) { [weak self] in
-      for frame in self?.frames?.end(at: .now) ?? [] { self?.handle(frame) }
-      self?.awaitRest()
-    }
-  }
-
-  private func handle(_ frame: FrameAssembler.Frame) {
+  private func frameArrived(_ frame: FrameAssembler.Frame) {
     if frame.isTooLong {
       countMalformed(
         "\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
     }
-    guard hasLines else { return handleValue(frame.bytes) }
-    guard let text = decode(frame.bytes) else { return }
+    guard hasLines else { return valueArrived(frame.bytes) }
+    guard let text = decodeOrCount(frame.bytes) else { return }
     let message = device.values.accept(frame)
-    received(text, isValues: message.isValues)
+    reportReading(of: text, isOnlyValues: message.isOnlyValues)
     device.values.deliver(message)
   }
 
-  private func handleValue(_ bytes: [UInt8]) { if let value = decode(bytes) { received(value) } }
+  private func valueArrived(_ bytes: [UInt8]) {
+    if let value = decodeOrCount(bytes) { reportReading(of: value) }
+  }
 
-  private func decode(_ bytes: [UInt8]) -> Value? {
+  /// - Returns: nil: there is no value, or it is malformed, and counted.
+  private func decodeOrCount(_ bytes: [UInt8]) -> Value? {
     do throws(CodecError) {
-      return try value(of: bytes)
+      return try decode(bytes)
     } catch {
       guard error != .absent else { return nil }
       malformedReason = "\(error)"
@@ -251,7 +173,7 @@ import Log
 
   /// Decodes what the peripheral has sent. A text is published as it is, and might be shown on a terminal: zeros and line
   /// ends behind it are left out, and with any other control characters it is no value.
-  private func value(of bytes: [UInt8]) throws(CodecError) -> Value {
+  private func decode(_ bytes: [UInt8]) throws(CodecError) -> Value {
     let value = try property.codec.decode(bytes)
     guard case .text(var text) = value, text.hasControlCharacters else { return value }
     text = text.dropping(["\0", "\n", "\r"])
@@ -264,30 +186,30 @@ import Log
   private func countMalformed(_ line: String) {
     context.counters.malformed += 1
     guard malformedLog.useIfDue() else { return }
-    let kind = "\(device.settings.profile.name).\(property.name)"
+    let kind = "\(device.description.profile.name).\(property.name)"
     let isNews = !device.isAnonymous || context.malformedLog[kind, default: Hourly()].useIfDue()
     context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 
   /// A value was notified, read on request or at an interval, or heard: it is a reading.
-  func received(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
+  func reportReading(of value: Value, isOnlyValues: Bool = false, senderTime: UInt32? = nil) {
     let time = Timestamp.now
-    if isValues { last.reportedValues() } else { last.reported(value, at: time) }
+    if isOnlyValues { last.reportedValues() } else { last.reported(value, at: time) }
     device.session.readingReceived(of: index)
-    let value = adjusted(value)
+    let value = published(value)
     device.notePress(value, of: index)
-    passOn(reading(of: value, at: time, isValues: isValues, senderTime))
+    passOn(countedReading(of: value, at: time, isOnlyValues: isOnlyValues, senderTime))
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
   func tell(_ value: Value, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?) {
     last.reported(value, at: time)
-    let reading = reading(of: adjusted(value), at: time, senderTime)
-    for (observer, _) in device.observers { observer.told(reading, isElsewhere: isElsewhere) }
+    let reading = countedReading(of: published(value), at: time, senderTime)
+    device.tellObservers { $0.told(reading, isElsewhere: isElsewhere) }
   }
 
-  private func reading(
-    of value: Value, at time: Timestamp, isValues: Bool = false, _ senderTime: UInt32?
+  private func countedReading(
+    of value: Value, at time: Timestamp, isOnlyValues: Bool = false, _ senderTime: UInt32?
   ) -> Reading {
     let sequence = device.count(at: time)
     if Logger.isEnabled(.debug) {
@@ -299,24 +221,22 @@ import Log
         ])
     }
     return Reading(
-      property: index, value: value, time: time, sequence: sequence, isValues: isValues,
+      property: index, value: value, time: time, sequence: sequence, isOnlyValues: isOnlyValues,
       senderTime: senderTime)
   }
 
   /// Passes on a value, which may be the period of the readings that keep the link alive. Called for every reading.
   private func passOn(_ reading: Reading) {
-    if case .integer(let milliseconds) = reading.value,
-      index == device.settings.adjustedProfile.alive?.period
-    {
+    if case .integer(let milliseconds) = reading.value, index == device.description.profile.alive?.period {
       device.session.linkSession?.feed(.period(.milliseconds(milliseconds)))
     }
-    for (observer, _) in device.observers { observer.reported(reading) }
+    device.tellObservers { $0.reported(reading) }
   }
 
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
-  func value(in frame: [UInt8]) -> Value? {
+  func heardValue(in frame: [UInt8]) -> Value? {
     guard let bytes = property.source?.value(in: frame, width: property.codec.width) else { return nil }
-    return decode(bytes)
+    return decodeOrCount(bytes)
   }
 
   // MARK: Reading
@@ -324,15 +244,15 @@ import Log
   /// Reads the value, without reporting it.
   func readEncoded(on central: Central) async -> ReadResult {
     guard let characteristic else { return .failure(.linkLost) }
-    return decoded(await central.read(characteristic))
+    return readResult(of: await central.read(characteristic))
   }
 
-  func decoded(_ bytes: Result<[UInt8], CentralError>) -> ReadResult {
+  func readResult(of bytes: Result<[UInt8], CentralError>) -> ReadResult {
     switch bytes {
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):
       do throws(CodecError) {
-        return .success(EncodedValue(try value(of: bytes), try writtenForm(of: bytes)))
+        return .success(EncodedValue(try decode(bytes), try writtenForm(of: bytes)))
       } catch {
         return .failure(.failed(reason: "\(error)"))
       }
@@ -365,7 +285,7 @@ import Log
 
   /// The characteristic holds these bytes again.
   func wasRestored(to bytes: [UInt8]) {
-    if let held = try? value(of: bytes), held != last.value { readBack(held) }
+    if let held = try? decode(bytes), held != last.value { readBack(held) }
   }
 }
 

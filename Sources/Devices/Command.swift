@@ -9,21 +9,21 @@ package struct Command: Sendable {
   let property: String
   /// The value as the sender wrote it: see ``Property/value(ofCommand:)``.
   let value: JSONValue
-  /// The time to live in seconds. Nil: the value of a state waits without a limit; an event fails if the device is offline,
+  /// Nil: the value of a state waits without a limit; an event fails if the device is offline,
   /// unless it is connected on demand for it.
-  let timeToLive: Int?
+  let timeToLive: TimeToLive?
   /// Stored with a command that waits, and given to ``DeviceObserver/answer(_:to:)`` if it ends in a later
   /// run; nil: nobody waits for that.
   package let sender: JSONValue?
 
+  /// - Parameter ttl: the time to live, from now, in seconds.
   package init(
-    _ device: DeviceID, _ property: String, _ value: JSONValue, timeToLive: Int? = nil,
-    sender: JSONValue? = nil
+    _ device: DeviceID, _ property: String, _ value: JSONValue, ttl: Int? = nil, sender: JSONValue? = nil
   ) {
     self.device = device
     self.property = property
     self.value = value
-    self.timeToLive = timeToLive
+    timeToLive = ttl.map { TimeToLive(seconds: $0, from: .now) }
     self.sender = sender
   }
 }

@@ -41,7 +41,7 @@ extension Device {
     description.isOnline = true
     description.lastConnected = .now
     description.offlineSince = nil
-    session.describeOnline()
+    session.becameOnline()
     context.store.change(address) { record in
       // Another id has topics that are still to be cleared.
       record.id = record.id ?? id
@@ -61,6 +61,7 @@ extension Device {
     report(.description)
   }
 
+  /// Learns what the device offers, and stores it.
   /// - Parameter usable: nil: the properties that have a characteristic.
   func learn(offered: Set<String>, usable: Set<String>? = nil, isNewLink: Bool) {
     let usable = usable ?? Set(channels.filter { $0.characteristic != nil }.map(\.property.name))
@@ -73,6 +74,6 @@ extension Device {
 
   /// A command of an earlier run has ended.
   func answer(_ result: CommandResult, to sender: JSONValue) {
-    for (observer, _) in observers { observer.answer(result, to: sender) }
+    tellObservers { $0.answer(result, to: sender) }
   }
 }

@@ -6,43 +6,54 @@ extension Device {
     let before = owner
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
-    if new.isOther, let handover { values.replace(with: handover.values) }
-    // Each row is published once, by the gateway that has read it: reading goes on from the other gateway's position.
-    if let log = handover?.log, log.isAhead(of: record.log) {
-      context.store.change(address) { $0.log = log }
-    }
+    if new.isOther, let handover { values.replace(with: handover.valueTable) }
+    if let log = handover?.log { readLog(from: log) }
     let (revision, isPending) = (record.revision, record.isPending)
     if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
-      let mayHaveCommands = before != .this && before != new
-      for channel in channels {
-        let desired = handover?.desired[channel.property.name] ?? nil
-        channel.writer?.handOver(desired, mayHaveCommands: mayHaveCommands)
-      }
+      endCommands(handover, mayHaveCommands: before != .this && before != new)
       revise(revision)
     }
-    if let handover {
-      if owner == .unknown {
-        // The owner has removed the device: it is no longer deleted in Home Assistant, nor disabled. What is older elsewhere
-        // stays older.
-        revise(revision, isDeleted: false)
-        context.store.change(address) { $0.isDisabledElsewhere = false }
-        report(.description)
-      } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
-        copy(handover)
-        report(.description)
-      }
+    if handover != nil, owner == .unknown {
+      removedByOwner(revision)
+    } else if let handover,
+      isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver)
+    {
+      copy(handover)
     }
     if isTakenOver { session.linkSession?.handedOver(hasNewLink: hasNewLink) }
   }
 
+  /// Each row is published once, by the gateway that has read it: reading goes on from the other gateway's position.
+  private func readLog(from position: LogPosition) {
+    if position.isAhead(of: record.log) { context.store.change(address) { $0.log = position } }
+  }
+
+  /// - Parameter mayHaveCommands: whether the new owner may have received the commands that wait.
+  private func endCommands(_ handover: Handover?, mayHaveCommands: Bool) {
+    for channel in channels {
+      let desired = handover?.desired[channel.property.name] ?? nil
+      channel.writer?.handOver(desired, mayHaveCommands: mayHaveCommands)
+    }
+  }
+
+  /// The owner has removed the device: it is no longer deleted in Home Assistant, nor disabled. What is older elsewhere stays
+  /// older.
+  private func removedByOwner(_ revision: Int) {
+    revise(revision, isDeleted: false)
+    context.store.change(address) { $0.requested.isDisabledElsewhere = false }
+    report(.description)
+  }
+
+  /// Takes what the other gateway has instead of what this one has.
   private func copy(_ handover: Handover) {
     for channel in channels {
       if let desired = handover.desired[channel.property.name] { channel.writer?.copy(desired) }
     }
     revise(handover.revision, isDeleted: handover.isDeleted)
-    context.store.change(address) { $0.isDisabledElsewhere = handover.isDisabled }
+    context.store.change(address) { $0.requested.isDisabledElsewhere = handover.isDisabled }
+    report(.description)
   }
 
   /// Makes a new revision also if nothing changes: what gateways still know of a device that is added again is older.
@@ -58,7 +69,7 @@ extension Device {
     let revision = revision ?? max(Int(Timestamp.now.milliseconds), record.revision &+ 1)
     context.store.change(address) { record in
       (record.revision, record.isPending) = (revision, isPending)
-      record.isDeleted = isDeleted ?? record.isDeleted
+      record.requested.isDeleted = isDeleted ?? record.requested.isDeleted
     }
   }
 }

@@ -32,21 +32,22 @@ import Log
   /// Whether the device's LEDs show its name, or blink.
   var isIdentifying = false
   /// The lock for each access to LEDs that no property uses.
-  let ledTurn = AsyncMutex()
+  let ledMutex = AsyncMutex()
 
   init(_ description: DeviceDescription, _ advertisement: Advertisement, context: DeviceContext) {
     self.context = context
     self.description = description
     self.advertisement = advertisement
     channels = description.profile.properties.indices.map { Channel(index: $0, of: self) }
-    self.description.values = values.described
+    self.description.namedValues = values.described
     self.description.isSentToByRadio = isSentToByRadio
   }
 
   var id: DeviceID { description.id }
   var address: BluetoothAddress { description.address }
   var settings: DeviceSettings { description.settings }
-  /// What is kept over a restart; changed by ``DeviceStore/change(_:_:)``.
+  /// What is kept over a restart; changed by ``DeviceStore/change(_:isPrompt:_:)``. Only what is offered is set before that, by
+  /// ``DeviceDescription/learn(offered:usable:isNewLink:)``.
   var record: DeviceRecord { description.record }
   /// No id is stored for the device: it was neither connected nor published as offline.
   var hasNoStoredID: Bool { record.id == nil }
@@ -112,11 +113,21 @@ import Log
     for (observer, _) in ended { observer.detach(reason) }
   }
 
+  /// Calls each observer. On the path of every reading.
+  @inline(__always) func tellObservers(_ body: (any DeviceObserver) -> Void) {
+    for (observer, _) in observers { body(observer) }
+  }
+
+  /// Whether another gateway may hear the device, as an observer says.
+  var hasPeers: Bool { observers.contains { $0.observer.hasPeers } }
+
+  /// Tells observers of a change. Before that it refreshes what the description says of the session, its trouble, and the
+  /// transmitter (``DeviceDescription/isSentToByRadio``).
   func report(_ change: DeviceChange) {
     description.session = state
     description.trouble = session.lastError
     description.isSentToByRadio = isSentToByRadio
-    for (observer, _) in observers { observer.changed(change, description) }
+    tellObservers { $0.changed(change, description) }
   }
 
   // MARK: Identity and settings
@@ -157,35 +168,43 @@ import Log
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.linkSession?.setPairing(new.pairing) }
     if new.offlineAfter != before.offlineAfter { session.limitChanged() }
+    restartSession(from: before, to: new)
+    if new.log && !before.log || new.pairing == .always && before.pairing != .always {
+      session.linkSession?.becomesUsable()
+    }
+    readjust(from: before, to: new)
+    collectLog()
+    context.log.info("settings changed", fields)
+  }
+
+  /// Ends the session, and begins the next one, as far as the device is enabled and a setting that needs a new one has changed.
+  private func restartSession(from before: DeviceSettings, to new: DeviceSettings) {
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
     if let adapter = new.adapter, adapter != before.adapter, context.index(ofAdapter: adapter) == nil {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
       changed.removeAll { $0.name == "adapter" }
     }
     if !new.isEnabled, before.isEnabled { abandonWrites(reason: "the device is disabled") }
-    if changed.contains(where: \.restartsLink) || new.isEnabled != before.isEnabled {
-      if before.isEnabled { session.stop() }
-      if new.isEnabled {
-        session.adapters.pin(new.adapter)
-        session = session.renewed()
-        session.begin()
-      }
-    }
-    if new.log && !before.log || new.pairing == .always && before.pairing != .always {
-      session.linkSession?.becomesUsable()
-    }
+    guard changed.contains(where: \.restartsLink) || new.isEnabled != before.isEnabled else { return }
+    if before.isEnabled { session.stop() }
+    guard new.isEnabled else { return }
+    session.adapters.pin(new.adapter)
+    session = session.renewed()
+    session.begin()
+  }
+
+  /// Reports the description with the properties and values as they are adjusted now, and last values that have another offset.
+  private func readjust(from before: DeviceSettings, to new: DeviceSettings) {
     values.settingsChanged()
     let offsets = Dictionary(
-      uniqueKeysWithValues: description.values.map { ($0.key, $0.property.offset) })
-    description.values = values.described
+      uniqueKeysWithValues: description.namedValues.map { ($0.key, $0.property.offset) })
+    description.namedValues = values.described
     let readjusted =
       new.adjustedProfile == before.adjustedProfile
-      ? [] : channels.filter { $0.adjust(to: new.adjustedProfile.properties[$0.index]) }
+      ? [] : channels.filter { $0.replaceProperty(with: new.adjustedProfile.properties[$0.index]) }
     report(.description)
     for channel in readjusted { channel.reportAgain() }
     values.reportAgain { value in offsets[value.key].map { $0 != value.property.offset } ?? false }
-    collectLog()
-    context.log.info("settings changed", fields)
   }
 
   func rename(to id: DeviceID, _ reason: RenameReason) {

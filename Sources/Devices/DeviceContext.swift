@@ -10,6 +10,8 @@ import Log
   let scheduler: LinkScheduler
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
+  /// How long a peripheral may take to add services after it was connected to.
+  let servicesLimit: Duration
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
@@ -29,9 +31,10 @@ import Log
   /// Called after button A of a device was pressed; nil: nobody waits for that.
   var pressed: ((BluetoothAddress) -> Void)?
 
-  init(scheduler: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
+  init(scheduler: LinkScheduler, bondLimit: Duration, servicesLimit: Duration, store: DeviceStore) {
     self.scheduler = scheduler
     self.bondLimit = bondLimit
+    self.servicesLimit = servicesLimit
     self.store = store
   }
 

@@ -28,7 +28,7 @@ package struct DeviceDescription: Sendable, Equatable {
   /// When the device went offline in this run; nil while it is online, and before it was.
   @FollowsClock package internal(set) var offlineSince: Timestamp?
   /// How many times the advertisements of a device that is only heard were reported since ``heardSince``.
-  package internal(set) var reports = 0
+  package internal(set) var timesHeard = 0
   /// When it came online, if it is only heard: unlike ``lastConnected``, whatever the clock is set to since.
   package internal(set) var heardSince: Moment?
   /// The device's place among those that wait for a link; nil: it does not wait for one.
@@ -40,7 +40,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// The ids of objects of BTHome that it has sent, and that are not known.
   package internal(set) var unknownObjects: Set<UInt8> = []
   /// The values that the device's program names itself, in the order of their names.
-  package internal(set) var values: [NamedValue] = []
+  package internal(set) var namedValues: [NamedValue] = []
+  /// Whether a receiver by radio forwards what is sent to its program.
+  package internal(set) var isSentToByRadio = false
   /// Whether model, firmware and serial number are being read for the first time.
   package internal(set) var isInformationPending = false
 
@@ -59,10 +61,12 @@ package struct DeviceDescription: Sendable, Equatable {
   package var wantsPairing: Bool { settings.pairing != .never && trouble?.wantsPairing == true }
   /// Whether the device is not stored with an id yet, and has the five letters that it got as its id when it joined.
   package var hasNewLetters: Bool {
-    record.id == nil && record.changes.id == id && letters == id.description
+    record.id == nil && record.requested.changes.id == id && letters == id.description
   }
   /// Whether one gateway alone can use the device at a time; else any number of them hears it.
   package var isExclusive: Bool { profile.hasLinks }
+  /// See ``DeviceRecord/Requested/isDeleted``.
+  package var isDeleted: Bool { record.requested.isDeleted }
   /// The value that a property is to hold.
   package func desired(_ property: Property) -> DesiredValue { settings.desired(property, record) }
 
@@ -75,24 +79,21 @@ package struct DeviceDescription: Sendable, Equatable {
   }
 
   /// The properties of the profile, and the values that the device's program names itself.
-  package var allProperties: [Property] { profile.properties + values.map(\.property) }
+  package var allProperties: [Property] { profile.properties + namedValues.map(\.property) }
 
   /// The place in ``allProperties`` of a value that the device's program names itself; nil: it is no longer published.
   package func place(of key: ValueKey) -> Int? {
-    values.firstIndex { $0.key == key }.map { profile.properties.count + $0 }
+    namedValues.firstIndex { $0.key == key }.map { profile.properties.count + $0 }
   }
 
   /// The property that a reading is of; nil: its value is no longer published.
   package func property(of reading: Reading) -> Property? {
     guard let key = reading.key else { return profile.properties[reading.property] }
-    return values.first { $0.key == key }?.property
+    return namedValues.first { $0.key == key }?.property
   }
 
   /// The names of the properties and values that are published.
-  package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
-
-  /// Whether a receiver by radio forwards what is sent to its program.
-  package internal(set) var isSentToByRadio = false
+  package var propertyNames: Set<String> { Set(properties.map(\.name) + namedValues.map(\.property.name)) }
 
   /// Whether the device has a data log, as far as is known, or one is expected.
   package var mayHaveLog: Bool { settings.log || record.log != nil }
@@ -102,6 +103,11 @@ package struct DeviceDescription: Sendable, Equatable {
     profile.values?.sent.map { profile.properties[$0] } ?? (isSentToByRadio ? .radioSetter : nil)
   }
 
+  /// The property that a command for `name` sets; nil: there is none. Values of its program are set by ``valueSetter``.
+  package func setter(named name: String) -> Property? {
+    name.hasPrefix(NamedValue.prefix) ? valueSetter : profile.property(named: name)
+  }
+
   /// Whether the device's last link offers the lines of values.
   package var hasLines: Bool {
     guard let lines = profile.values.map({ profile.properties[$0.received].name }) else { return false }
@@ -109,7 +115,8 @@ package struct DeviceDescription: Sendable, Equatable {
   }
 
   /// Learns what the link offers now. A new link has the whole program: what that lacks is gone, if the profile is automatic.
-  /// What a link loses may come back: the peripheral, or bluetoothd, may be about to replace its services.
+  /// What a link loses may come back: the peripheral, or bluetoothd, may be about to replace its services. The caller stores
+  /// ``DeviceRecord/offered``.
   mutating func learn(offered now: Set<String>, usable: Set<String>, isNewLink: Bool) {
     let all = isNewLink && profile.isAutomatic ? now : (record.offered ?? []).union(now)
     record.offered = all

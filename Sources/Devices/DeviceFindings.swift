@@ -188,7 +188,8 @@ extension BTHome.Obstacle {
     case .notEncrypted: "let it encrypt again, or take the \"key\" out of its entry in config.json"
     case .wrongKey: "correct the \"key\" in its entry in config.json; it is new after the device was reset"
     case .repeated:
-      "nothing, if its values come; if it was reset: microbit-gateway remove \(device), and add it again"
+      "nothing, if it sends by itself: its values come again after some minutes; "
+        + "if it was reset, and sends only when something happens: disable and enable it, on the page or in Home Assistant"
     case .version: "update its program to one that sends BTHome, version 2"
     }
   }
@@ -213,7 +214,7 @@ extension Finding {
       .device, "\(device): no value of \(property) fits the profile \(profile.name): \(reason)",
       remedy:
         "correct its type or fields in the profile (a hidden last field of bytes takes what is left over)"
-        + (profile.hasLinks
+        + (profile.property(named: property)?.source == nil
           ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
     ).coded("misfit", ["device": device, "reason": "\(property): \(reason)"])
   }
@@ -326,7 +327,7 @@ extension DeviceManager {
   /// for all.
   private var deafProfiles: [Finding] {
     guard registry.ignored.values.contains(where: { $0.deaf != nil }) else { return [] }
-    var told = Set(registry.all.map(\.settings.profile.name))
+    var told = Set(registry.all.map(\.description.profile.name))
     let found = context.centrals.flatMap(\.peripherals).filter { $0.rssi != nil }
     return found.sorted { ($0.rssi ?? 0) > ($1.rssi ?? 0) }.compactMap { peripheral in
       guard let profile = registry.ignored[peripheral.id]?.deaf,
@@ -340,7 +341,7 @@ extension DeviceManager {
   private static func misfits(of devices: [Device]) -> [Finding] {
     var told: Set<String> = []
     return devices.flatMap { device -> [Finding] in
-      let profile = device.settings.profile
+      let profile = device.description.profile
       guard !profile.isBuiltIn, !device.owner.isOther, device.settings.isEnabled else { return [] }
       return device.channels.compactMap { channel in
         guard let reason = channel.misfit, told.insert("\(profile.name).\(channel.property.name)").inserted
@@ -373,7 +374,7 @@ extension Device {
     }
     if state == .listening, !description.isOnline, channels.allSatisfy({ $0.misfit == nil }) {
       if isConfigured || !isAnonymous, let lack = session.lack {
-        return .heardInVain(name, lack, settings.profile)
+        return .heardInVain(name, lack, description.profile)
       }
       if isAnonymous { return nil }
       let isRadio = address.radioSender != nil
@@ -381,6 +382,6 @@ extension Device {
       return isRadio || context.canScan ? .notHeard(name, isRadio: isRadio) : nil
     }
     if state == .absent { return context.canScan ? .notInRange(name) : nil }
-    return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
+    return lacks.isEmpty ? nil : .notOffered(name, lacks, description.profile)
   }
 }

@@ -12,10 +12,9 @@ extension DeviceManager {
     let channel = try channel(command.property, of: try requireDevice(command.device))
     let property = channel.property
     let value = try property.value(ofCommand: command.value)
-    let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
     // There is a writer: a property that cannot be set has been refused.
     channel.writer?.execute(
-      EncodedCommand(value: value, timeToLive: timeToLive, sender: command.sender) { outcome in
+      EncodedCommand(value: value, timeToLive: command.timeToLive, sender: command.sender) { outcome in
         reply(CommandResult(property, requested: value.value, outcome))
       })
   }
@@ -32,7 +31,7 @@ extension DeviceManager {
   /// - Throws: if there is no such device, or it does not use such a property.
   package func property(_ name: String, of id: DeviceID) throws(RequestError) -> Property {
     let device = try requireDevice(id)
-    if let value = device.description.values.first(where: { $0.property.name == name }) {
+    if let value = device.description.namedValues.first(where: { $0.property.name == name }) {
       return value.property
     }
     // A value that was not received yet is sent by this property.
@@ -89,9 +88,9 @@ extension DeviceManager {
 
   /// Answers commands of an earlier run for properties that the device no longer has.
   func failLostCommands(of device: Device) {
-    for (name, waiting) in device.record.waiting
+    for (name, waiting) in device.record.requested.waiting
     where device.settings.desired(named: name, device.record).waiting == nil {
-      store.change(device.address) { $0.waiting[name] = nil }
+      store.change(device.address) { $0.requested.waiting[name] = nil }
       let outcome = Outcome.failed(reason: "the value is no longer valid for the device's properties")
       if let sender = waiting.sender { device.answer(CommandResult(name, nil, outcome), to: sender) }
     }
@@ -110,6 +109,12 @@ extension Property {
     if let problem = readProblem { throw RequestError(.invalid, problem) }
   }
 
+  /// Whether line ends behind a value, as of `echo Hello | mosquitto_pub -s`, are sent: only with a text that is sent as it
+  /// is, and is not shown by LEDs.
+  private var keepsLineEnds: Bool {
+    codec.isText && frame == nil && service != .microbitLEDService
+  }
+
   /// The JSON that a text is; nil: it is none, and most likely meant as a plain value.
   static func json(_ text: String) throws(RequestError) -> JSONValue? {
     do throws(JSONSyntaxError) {
@@ -123,6 +128,10 @@ extension Property {
   /// The value that the property is set to by a command with `json`. A string is the value itself for a text, a word or
   /// bytes, else JSON as text: `"2000"` stands for a number.
   func value(ofCommand json: JSONValue) throws(RequestError) -> EncodedValue {
+    var json = json
+    if case .string(let text) = json, codec.isPlain, !keepsLineEnds {
+      json = .string(text.dropping(["\n", "\r"]))
+    }
     var sent = json
     if case .string(let text) = json, !codec.isPlain {
       if text.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {

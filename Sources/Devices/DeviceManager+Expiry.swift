@@ -65,7 +65,7 @@ extension DeviceManager {
 
   /// What a command has set stays, too. It does not keep a place from a device that is configured: a command may be for all.
   private func isKept(_ address: BluetoothAddress) -> Bool {
-    isConfigured(address) || store.records[address]?.desired.isEmpty == false
+    isConfigured(address) || store.records[address]?.requested.desired.isEmpty == false
   }
 
   /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more, or it is pinned to another

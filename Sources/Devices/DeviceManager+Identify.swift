@@ -14,12 +14,11 @@ extension DeviceManager {
   /// - Returns: the property that was written, and the text that it shows.
   package func identify(_ id: DeviceID) async throws(RequestError) -> (property: String, text: String?) {
     let device = try requireDevice(id)
+    _ = try device.session.requireLinkSession()
     let displays = device.description.profile.displays.map { device.channels[$0] }
     guard !displays.isEmpty else {
-      let remedy =
-        device.session.linkSession == nil
-        ? "it is only heard" : "led_text or led must be among its properties"
-      throw RequestError(.invalid, "\(id) cannot show anything: \(remedy)")
+      throw RequestError(
+        .invalid, "\(id) cannot show anything: led_text or led must be among its properties")
     }
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
     device.isIdentifying = true
@@ -31,10 +30,10 @@ extension DeviceManager {
     else { throw RequestError(.failed, "\(id) cannot show anything: its program has no LED service") }
     let property = channel.property
     // Commands for the property wait meanwhile.
-    await channel.writer?.turn.lock()
-    defer { channel.writer?.turn.unlock() }
+    await channel.writer?.mutex.lock()
+    defer { channel.writer?.mutex.unlock() }
     do throws(CentralError) {
-      if property.isPicture {
+      if property.isLEDMatrix {
         try await blink(characteristic, of: device)
         return (property.name, nil)
       }
@@ -51,7 +50,7 @@ extension DeviceManager {
     device.noteLEDs(try await central.read(characteristic).get())
     for _ in 0..<Self.blinks {
       for picture in [Device.fullPicture, Device.emptyPicture] {
-        try await central.send(picture, to: characteristic, withResponse: true)
+        try await central.write(picture, to: characteristic, withResponse: true)
         try? await loop.sleep(for: Self.blinkTime)
       }
     }
@@ -64,11 +63,11 @@ extension DeviceManager {
     let central = device.session.central
     let leds = device.leds
     if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds).get()) }
-    try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
+    try await central.write(Array(text.utf8), to: characteristic, withResponse: true)
     guard let leds else { return }
     try? await loop.sleep(for: device.scrollTime(of: text))
-    await leds.writer?.turn.lock()
-    defer { leds.writer?.turn.unlock() }
+    await leds.writer?.mutex.lock()
+    defer { leds.writer?.mutex.unlock() }
     try await device.restoreLEDs(on: central)
   }
 }
@@ -79,7 +78,7 @@ extension Device {
   /// The property for pictures on the LEDs, if the link offers it.
   fileprivate var leds: Channel? {
     description.profile.displays.map { channels[$0] }
-      .first { $0.characteristic != nil && $0.property.isPicture }
+      .first { $0.characteristic != nil && $0.property.isLEDMatrix }
   }
 
   private var picture: Characteristic? {
@@ -93,7 +92,7 @@ extension Device {
   fileprivate func restoreLEDs(on central: Central) async throws(CentralError) {
     guard let picture, let before = record.leds else { return }
     let bytes = leds?.writer?.desired?.bytes ?? before
-    try await central.send(bytes, to: picture, withResponse: true)
+    try await central.write(bytes, to: picture, withResponse: true)
     context.store.change(address) { $0.leds = nil }
     leds?.wasRestored(to: bytes)
   }
@@ -125,14 +124,14 @@ extension Device {
   }
 
   private func updateLEDs(on central: Central, mayShowSign: Bool) async {
-    let turn = leds?.writer?.turn ?? ledTurn
-    await turn.lock()
-    defer { turn.unlock() }
+    let mutex = leds?.writer?.mutex ?? ledMutex
+    await mutex.lock()
+    defer { mutex.unlock() }
     guard let picture, let shown = try? await central.read(picture).get() else { return }
     if mayShowSign, context.scheduler.awaitsPress(self) {
       guard shown != Self.pressSign else { return }
       noteLEDs(shown)
-      try? await central.send(Self.pressSign, to: picture, withResponse: true)
+      try? await central.write(Self.pressSign, to: picture, withResponse: true)
     } else if [Self.fullPicture, Self.emptyPicture, Self.pressSign].contains(shown) {
       try? await restoreLEDs(on: central)
     } else {
@@ -157,7 +156,7 @@ extension Profile {
     ["led_text", "led"].compactMap { name in
       properties.firstIndex { property in
         property.name == name && property.isWritable
-          && (property.codec == .utf8 || property.isReadable && property.isPicture)
+          && (property.codec == .utf8 || property.isReadable && property.isLEDMatrix)
       }
     }
   }
@@ -165,7 +164,7 @@ extension Profile {
 
 extension Property {
   /// Whether its values are pictures on the LEDs of a micro:bit.
-  fileprivate var isPicture: Bool { characteristic == Property.microbitLEDMatrix.characteristic }
+  fileprivate var isLEDMatrix: Bool { characteristic == Property.microbitLEDMatrix.characteristic }
 }
 
 extension DeviceDescription {

@@ -188,7 +188,7 @@ extension DeviceManager {
     let profile = used.isBuiltIn ? used : configuration.profile(named: used.name) ?? used
     var (advertised, properties, unread) = (peripheral.advertised, profile.properties, String?.none)
     if profile.usesBTHome, let data = advertised.serviceData[BTHome.service] {
-      var objects = (device?.session as? HeardSession)?.objects ?? ObjectReader(counter: nil)
+      var objects = device?.session.objectReader ?? ObjectReader(counter: nil)
       do throws(BTHome.Obstacle) {
         let plain = try objects.read(data, key: key, from: peripheral.address)
         advertised.serviceData[BTHome.service] = plain
@@ -213,7 +213,7 @@ extension DeviceManager {
     let device = registry.byAddress[peripheral.address]
     // The whole profile, so that properties that are not in use are included.
     let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
-    let candidates = (known ?? (Profile.builtIn + configuration.profiles).filter(\.hasLinks)).map {
+    let candidates = (known ?? Profile.builtIn + configuration.profiles).map {
       profile in
       (profile: profile, resolution: Resolution(profile, characteristics))
     }

@@ -52,7 +52,7 @@ extension DeviceManager {
 
   /// Whether a packet is of a micro:bit: what a receiver prints without a sender may be anything but values.
   func isMicrobit(_ packet: RadioPacket, _ sender: RadioSender) -> Bool {
-    sender.name != nil || ProgramValue.values(in: packet.message).isValues
+    sender.name != nil || ProgramValue.values(in: packet.message, name: packet.valueName).isOnlyValues
   }
 
   /// Adds the sender of a packet, if it may join.
@@ -77,14 +77,14 @@ extension DeviceManager {
 
   private func join(_ address: BluetoothAddress, name: String?, letters: String?) {
     permitJoin?.rest -= 1
-    store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
-    if let id = lettersID(letters, address) { store.change(address) { $0.changes.id = id } }
+    store.change(address) { ($0.requested.isAdded, $0.requested.isRemoved) = (true, false) }
+    if let id = lettersID(letters, address) { store.change(address) { $0.requested.changes.id = id } }
     log.notice("joined", ["address": address, "name": name ?? "unknown"])
   }
 
   /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
   func lettersID(_ letters: String?, _ address: BluetoothAddress) -> DeviceID? {
-    store.record(address).changes.id == nil ? freeID(ofLetters: letters, for: address) : nil
+    store.record(address).requested.changes.id == nil ? freeID(ofLetters: letters, for: address) : nil
   }
 
   /// The five letters of a micro:bit as its id; nil: another one has these letters.

@@ -121,7 +121,7 @@ extension DeviceManager {
   /// a picture ends a text.
   private func show(_ number: Int, on device: Device) {
     device.releaseLEDs { [self] in
-      let text = Command(device.id, "led_text", .string("\(number)"), timeToLive: 60)
+      let text = Command(device.id, "led_text", .string("\(number)"), ttl: 60)
       do throws(RequestError) {
         try execute(text) { _ in }
         // If the link was lost before they showed that, it would end the text on the next one.

@@ -34,10 +34,11 @@ extension DeviceManager {
   package var pinnedElsewhere: [GatewayID: Set<String>] {
     var pinned: [GatewayID: Set<String>] = [:]
     func note(_ name: String, _ record: DeviceRecord?, _ entry: Configuration.Device? = nil) {
-      guard let other = record?.changes.gateway ?? entry?.options.gateway, other != gateway,
-        record?.isRemoved != true, (record?.changes.isEnabled ?? entry?.options.isEnabled) != false
+      let changes = record?.requested.changes
+      guard let other = changes?.gateway ?? entry?.options.gateway, other != gateway,
+        record?.requested.isRemoved != true, (changes?.isEnabled ?? entry?.options.isEnabled) != false
       else { return }
-      pinned[other, default: []].insert(record?.changes.id?.description ?? name)
+      pinned[other, default: []].insert(changes?.id?.description ?? name)
     }
     for (index, entry) in configuration.devices.enumerated() {
       let record = entry.match.identifier.flatMap { store.records[$0] }
@@ -193,7 +194,7 @@ extension DeviceManager {
   private func deafProfile(_ peripheral: Peripheral, _ advertisement: Advertisement) -> Profile? {
     guard !isKnownByAddress(peripheral.address),
       let profile = settings(of: peripheral.address, advertisement)?.profile,
-      profile.session.isOnlyAdvertised, !profile.takes(peripheral.advertised)
+      !profile.takes(peripheral.advertised)
     else { return nil }
     return profile
   }
@@ -242,7 +243,7 @@ extension DeviceManager {
           "too many devices: further ones are ignored",
           [
             "limit": !isRoomForNew
-              ? LinkSession.mostNeverConnected : hasRoom ? registry.onlyAdvertised : capacity
+              ? LinkSession.mostNeverConnected : hasRoom ? registry.count(of: session) : capacity
           ])
       }
       return nil
@@ -265,12 +266,12 @@ extension DeviceManager {
   /// A profile may have changed or gone.
   private func checkRecord(against settings: DeviceSettings) {
     guard let record = store.records[settings.address] else { return }
-    if let name = record.changes.profile, configuration.profile(named: name) == nil {
+    if let name = record.requested.changes.profile, configuration.profile(named: name) == nil {
       log.warning(
         "the profile that a request named is gone: using \(settings.profile.name)",
         ["device": settings.id, "address": settings.address, "profile": Excerpt(name)])
     }
-    for (name, desired) in record.desired
+    for (name, desired) in record.requested.desired
     where settings.profile.property(named: name) != nil
       && settings.desired(named: name, record).override == nil
     {
@@ -280,7 +281,7 @@ extension DeviceManager {
           "device": settings.id, "address": settings.address, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),
         ])
-      store.change(settings.address) { $0.desired[name] = nil }
+      store.change(settings.address) { $0.requested.desired[name] = nil }
     }
   }
 
@@ -326,7 +327,7 @@ extension DeviceManager {
     guard own != id, registry.byID[own] == nil, device.settings.hasSharedID || hasNewLetters else {
       return false
     }
-    if hasNewLetters { store.change(device.address) { $0.changes.id = nil } }
+    if hasNewLetters { store.change(device.address) { $0.requested.changes.id = nil } }
     rename(device, to: own, .conflict)
     return true
   }
@@ -360,7 +361,7 @@ extension DeviceManager {
         ? "the device is out of range, and was never connected" : "the device was removed")
     device.session.stop()
     registry.remove(device)
-    if reason == .removed { store.change(device.address) { $0.isDeleted = false } }
+    if reason == .removed { store.change(device.address) { $0.requested.isDeleted = false } }
     engineChanged()
     device.detach(reason)
   }
@@ -384,7 +385,7 @@ extension DeviceManager {
     store.change(address) { record in
       record.id = id
       // Kept so far to clear the topics of its properties.
-      if id == nil { (record.offered, record.values) = (nil, [:]) }
+      if id == nil { (record.offered, record.valueTable) = (nil, [:]) }
     }
   }
 }

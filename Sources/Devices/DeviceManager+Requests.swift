@@ -27,11 +27,10 @@ extension DeviceManager {
     }
     let before = store.record(address)
     var record = before
-    record.isAdded = true
-    record.isRemoved = false
-    if let pinned = record.changes.gateway, pinned != gateway { record.changes.gateway = nil }
+    (record.requested.isAdded, record.requested.isRemoved) = (true, false)
+    if record.requested.changes.gateway != gateway { record.requested.changes.gateway = nil }
     try apply(options, to: &record, at: .root)
-    record.changes.id = record.changes.id ?? lettersOfStranger(address)
+    record.requested.changes.id = record.requested.changes.id ?? lettersOfStranger(address)
     store.change(address) { $0 = record }
     reconcile(address)
     guard let device = registry.byAddress[address] else {
@@ -69,7 +68,7 @@ extension DeviceManager {
       record.advertisement = before.advertisement
       record.advertisement.matchedName = nil
       record.told = before.told
-      record.isRemoved = isConfigured
+      record.requested.isRemoved = isConfigured
     }
     permitJoin?.removed.insert(device.address)
     reconcile(device.address)
@@ -81,7 +80,7 @@ extension DeviceManager {
     let device = try requireDevice(id)
     try checkFree(new, for: device.address)
     if elsewhere == nil { try checkOwner(of: device) }
-    store.change(device.address) { $0.changes.id = new }
+    store.change(device.address) { $0.requested.changes.id = new }
     reconcile(device.address)
   }
 
@@ -127,12 +126,13 @@ extension DeviceManager {
     // As long as the device has the properties.
     set(options.desired.filter { $0.value == .null }, of: device)
     let wasDisabled = device.record.isDisabled
+    let setsEnabled = options.options[DeviceOptionTable.table.isEnabled] != nil
     store.change(device.address) {
-      $0.changes = record.changes
-      if options.options[DeviceOptionTable.table.isEnabled] != nil { $0.isDisabledElsewhere = false }
+      $0.requested.changes = record.requested.changes
+      if setsEnabled { $0.requested.isDisabledElsewhere = false }
       for member in options.desired
       where member.value == .null && profile.property(named: member.name) == nil {
-        $0.desired[member.name] = nil
+        $0.requested.desired[member.name] = nil
       }
     }
     if device.record.isDisabled != wasDisabled { device.revise() }
@@ -147,7 +147,7 @@ extension DeviceManager {
   private func apply(
     _ patch: DeviceOptionsPatch, to record: inout DeviceRecord, at path: ConfigurationPath
   ) throws(RequestError) {
-    record.changes.merge(patch)
+    record.requested.changes.merge(patch)
     let address = record.address
     let advertisement = registry.byAddress[address]?.advertisement ?? record.advertisement
     let settings = DeviceSettings(
@@ -158,18 +158,18 @@ extension DeviceManager {
     // A null only has to name a property.
     options.desired = options.desired?.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
     var problems =
-      configuration.problems(of: options, at: path) + record.changes.excess(after: patch, at: path)
+      configuration.problems(of: options, at: path) + record.requested.changes.excess(after: patch, at: path)
     // Not if config.json alone has changed since: `every` has no effect then, and other options can be set.
     let table = DeviceOptionTable.table
-    if patch.options[table.every] != nil || patch.options[table.connect] != nil, record.changes.every != nil,
-      settings.connect != .onDemand
+    if patch.options[table.every] != nil || patch.options[table.connect] != nil,
+      record.requested.changes.every != nil, settings.connect != .onDemand
     {
       problems.append(.everyWithoutVisits(at: path))
     }
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    record.changes.use(patch.desired, besides: settings.profile)
+    record.requested.changes.use(patch.desired, besides: settings.profile)
   }
 
   /// Sets desired values; null: back to the configured one.

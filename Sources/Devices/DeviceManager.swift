@@ -50,18 +50,21 @@ import Store
   ///   - adapters: where the addresses of the adapters are.
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
   ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
+  ///   - servicesLimit: how long a peripheral may take to add services after it was connected to; longer only in tests.
   ///   - isExclusive: false: the adapters may be used by a gateway too, and nothing is connected.
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection,
     adapters: StateSection = .inMemory(), bus: String = DBusName.systemBus,
-    bondLimit: Duration = .seconds(60), isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
+    bondLimit: Duration = .seconds(60), servicesLimit: Duration = .seconds(3), isExclusive: Bool = true,
+    capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
     self.configuration = configuration
     self.gateway = gateway
     context = DeviceContext(
-      scheduler: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
+      scheduler: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, servicesLimit: servicesLimit,
+      store: DeviceStore(state))
     adapterAddresses = adapters
     let selections = configuration.bluetooth.selections(adapters.takeRecords())
     context.centrals = selections.enumerated().map { index, adapter in
@@ -171,7 +174,7 @@ import Store
   package func lastValues(of address: BluetoothAddress) -> [LastValue] {
     guard let device = registry.byAddress[address] else { return [] }
     return device.channels.map(\.last)
-      + device.description.values.map { device.values.last[$0.key] ?? LastValue() }
+      + device.description.namedValues.map { device.values.last[$0.key] ?? LastValue() }
   }
   /// When the last reading of this run came; nil also for a device whose silence means nothing.
   package func lastReading(of address: BluetoothAddress) -> Timestamp? {

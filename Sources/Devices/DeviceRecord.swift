@@ -28,30 +28,19 @@ package struct DeviceRecord: Sendable, Equatable {
   package internal(set) var model: String?
   package internal(set) var firmware: String?
   package internal(set) var serial: String?
-  /// What requests changed, over the configuration.
-  package var changes = DeviceOptions()
-  /// The device is known by request, although no entry of the configuration matches.
-  package var isAdded = false
-  /// The device is ignored by request, although an entry matches, until it is added again.
-  package var isRemoved = false
-  /// The values set by commands and requests, by property.
-  var desired: [String: Desired] = [:]
+  /// What commands and requests have set; the rest changes by itself, and often.
+  package var requested = Requested()
   /// The values that the device's program names itself, by their names in topics.
-  var values: [ValueKey: ValueTable.Entry] = [:]
-  /// The values of commands that wait, by property.
-  var waiting: [String: Desired] = [:]
+  var valueTable: [ValueKey: ValueTable.Entry] = [:]
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
   /// The address of the adapter with which this gateway has paired; nil: with none.
   package internal(set) var bond: String?
   /// The position up to which the rows of the data log were passed on to the front ends.
   package internal(set) var log: LogPosition?
-  /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
-  package var isDeleted = false
-  /// A request to the gateway that owned the device has disabled it, which holds at all gateways, until a request enables it.
-  var isDisabledElsewhere = false
-  /// The number of the last change of what gateways hand over, the overrides, ``isDeleted`` and ``isDisabled``: of two copies, the
-  /// one with the larger number is newer. It is the time of the change in milliseconds, unless a change before has a later one.
+  /// The number of the last change of what gateways hand over, the overrides, ``Requested/isDeleted`` and ``isDisabled``: of two
+  /// copies, the one with the larger number is newer. It is the time of the change in milliseconds, unless a change before has a
+  /// later one.
   package internal(set) var revision = 0
   /// What is handed over was changed here while another gateway owned the device, or none, as by a command that waits for it. If
   /// another gateway then uses the device, what that one hands over replaces the change.
@@ -69,6 +58,24 @@ package struct DeviceRecord: Sendable, Equatable {
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
+  /// See ``requested``.
+  package struct Requested: Sendable, Equatable {
+    /// What requests changed, over the configuration.
+    package var changes = DeviceOptions()
+    /// The device is known by request, although no entry of the configuration matches.
+    package var isAdded = false
+    /// The device is ignored by request, although an entry matches, until it is added again.
+    package var isRemoved = false
+    /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
+    package var isDeleted = false
+    /// A request to the gateway that owned the device has disabled it, which holds at all gateways, until a request enables it.
+    var isDisabledElsewhere = false
+    /// The values set by commands and requests, by property.
+    var desired: [String: Desired] = [:]
+    /// The values of commands that wait, by property.
+    var waiting: [String: Desired] = [:]
+  }
+
   /// A value as JSON: which property it fits is known with the device's profile.
   struct Desired: Sendable, Equatable {
     var value: JSONValue
@@ -82,16 +89,16 @@ package struct DeviceRecord: Sendable, Equatable {
   }
 
   /// The names of the properties and values that may have been published.
-  package var published: Set<String> { (offered ?? []).union(values.keys.map(NamedValue.name)) }
+  package var published: Set<String> { (offered ?? []).union(valueTable.keys.map(NamedValue.name)) }
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
-  package var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
+  package var isKnownByAddress: Bool { id != nil || requested.isAdded || !requested.changes.isEmpty }
 
   /// Whether a request was about the device.
   var isRequested: Bool {
-    isAdded || isRemoved || !changes.isEmpty
-      || desired.values.contains { $0.source == .request }
+    requested.isAdded || requested.isRemoved || !requested.changes.isEmpty
+      || requested.desired.values.contains { $0.source == .request }
   }
 
   /// What is known of the device's advertisements before it is seen.
@@ -113,13 +120,13 @@ package struct DeviceRecord: Sendable, Equatable {
   mutating func forget() {
     let before = self
     self = DeviceRecord(address: address)
-    (identity, id, offered, values, bond) = (
-      before.identity, before.id, before.offered, before.values, before.bond
+    (identity, id, offered, valueTable, bond) = (
+      before.identity, before.id, before.offered, before.valueTable, before.bond
     )
   }
 
   /// Whether a request has disabled the device, to this gateway or to the one that owns it.
-  package var isDisabled: Bool { changes.isEnabled == false || isDisabledElsewhere }
+  package var isDisabled: Bool { requested.changes.isEnabled == false || requested.isDisabledElsewhere }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
@@ -132,10 +139,10 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// Keeps what commands and requests have set.
   mutating func setDesired(_ desired: DesiredValue, of property: Property) {
-    self.desired[property.name] = desired.override.map {
+    requested.desired[property.name] = desired.override.map {
       Desired(value: property.codec.json($0.value.value), source: $0.source)
     }
-    waiting[property.name] = desired.waiting.map {
+    requested.waiting[property.name] = desired.waiting.map {
       Desired(value: property.codec.json($0.value.value), sender: $0.sender)
     }
   }
@@ -165,19 +172,19 @@ extension DeviceRecord {
     ConfigurationKey("model", \.model, .optional(.anyText)),
     ConfigurationKey("firmware", \.firmware, .optional(.anyText)),
     ConfigurationKey("serial", \.serial, .optional(.anyText)),
-    ConfigurationKey("changes", \.changes, .stored(DeviceOptions.init, \.json)),
-    ConfigurationKey("added", \.isAdded, .bool),
-    ConfigurationKey("removed", \.isRemoved, .bool),
-    ConfigurationKey("desired", \.desired, .byProperty),
-    ConfigurationKey("waiting", \.waiting, .byProperty),
-    ConfigurationKey("values", \.values, .byValueKey),
+    ConfigurationKey("changes", \.requested.changes, .stored(DeviceOptions.init, \.json)),
+    ConfigurationKey("added", \.requested.isAdded, .bool),
+    ConfigurationKey("removed", \.requested.isRemoved, .bool),
+    ConfigurationKey("desired", \.requested.desired, .byProperty),
+    ConfigurationKey("waiting", \.requested.waiting, .byProperty),
+    ConfigurationKey("values", \.valueTable, .byValueKey),
     ConfigurationKey(
       "leds", \.leds,
       .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
     ConfigurationKey("bond", \.bond, .optional(.anyText)),
     ConfigurationKey("log", \.log, .optional(.stored(LogPosition.init, \.json))),
-    ConfigurationKey("deleted", \.isDeleted, .bool),
-    ConfigurationKey("disabled_elsewhere", \.isDisabledElsewhere, .bool),
+    ConfigurationKey("deleted", \.requested.isDeleted, .bool),
+    ConfigurationKey("disabled_elsewhere", \.requested.isDisabledElsewhere, .bool),
     ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),
     ConfigurationKey("pending", \.isPending, .bool),
     ConfigurationKey("told", \.told, .list(of: .stored(HeardEvents.Event.init, \.json))),

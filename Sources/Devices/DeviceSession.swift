@@ -15,8 +15,7 @@ import Log
   final private(set) var reportedState = SessionState.absent
   /// Whether the device, which has no links, is disabled or removed, or the gateway stops: ``LinkMachine`` says so of others.
   final var isStopped = false
-  private(set) final lazy var presence = Presence(
-    interval: linkSession == nil ? nil : device.settings.visitInterval)
+  private(set) final lazy var presence = Presence(interval: visitInterval)
   /// The timer for the deadline of ``presence``.
   private final var presenceTimer = DeadlineTimer()
 
@@ -39,6 +38,10 @@ import Log
   /// Whether the device is known by its advertisements alone: each has to be reported, also one that is as the one before, and
   /// anybody can send a thousand.
   class var isOnlyAdvertised: Bool { false }
+  /// The time between two visits; nil: it is not visited.
+  var visitInterval: Duration? { nil }
+  /// Reads what it advertises in BTHome, as it was read last.
+  var objectReader: ObjectReader { ObjectReader(counter: nil) }
   /// What makes the device's links; nil: it has none.
   var linkSession: LinkSession? { nil }
   /// What sends values to the device by radio; nil: it is not a sender by radio.
@@ -115,9 +118,9 @@ import Log
   // MARK: Presence
 
   /// Gives ``presence`` an input.
-  final func follow(_ input: (inout Presence) -> [Presence.Action]) {
+  final func feedPresence(_ input: (inout Presence) -> [Presence.Action]) {
     let actions = input(&presence)
-    presenceTimer.set(presence.deadline) { [weak self] in self?.follow { $0.timer(at: .now) } }
+    presenceTimer.set(presence.deadline) { [weak self] in self?.feedPresence { $0.timer(at: .now) } }
     for action in actions {
       switch action {
       case .visit: visitIsDue()
@@ -140,8 +143,8 @@ import Log
 
   /// Called for every reading, of the property with this index.
   func readingReceived(of property: Int) {}
-  /// The device is online: completes its description.
-  func describeOnline() {}
+  /// The device is online, by a new link or as it was heard: sets its owner, and what begins with that, before it is reported.
+  func becameOnline() {}
   /// - Parameters:
   ///   - isNewHere: whether this gateway owns the device now, and did not before.
   ///   - told: the events that another gateway has told; nil: it says nothing.

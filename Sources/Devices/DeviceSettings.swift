@@ -125,9 +125,9 @@ extension Configuration {
     _ address: BluetoothAddress, _ advertisement: Advertisement, record: DeviceRecord?,
     in gateway: GatewayID
   ) -> Assignment {
-    if let record, record.isRemoved { return .removed }
+    if let record, record.requested.isRemoved { return .removed }
     let entry = device(matching: address, advertisement.adding(to: record))
-    guard entry != nil || record?.isAdded == true else { return .unmatched }
+    guard entry != nil || record?.requested.isAdded == true else { return .unmatched }
     let device = DeviceSettings(address, entry, record, in: self)
     guard let pinned = device.gateway, pinned != gateway else { return .here(device) }
     return .elsewhere(pinned, device)
@@ -144,8 +144,8 @@ extension DeviceSettings {
     isOfFleet = entry?.isOfFleet == true
     inheritsArea = configured.area == nil
     configured.area = configured.area ?? configuration.gateway.area
-    var requested = record?.changes ?? DeviceOptions()
-    if record?.isDisabledElsewhere == true { requested.isEnabled = false }
+    var requested = record?.requested.changes ?? DeviceOptions()
+    if record?.requested.isDisabledElsewhere == true { requested.isEnabled = false }
     // A sender by radio has no other profile.
     if let letters = entry?.match.radio {
       configured.id = configured.id ?? (try? DeviceID(letters.description))
@@ -168,10 +168,10 @@ extension DeviceSettings {
     func value(_ stored: JSONValue) -> EncodedValue? { try? property.value(of: stored) }
     return DesiredValue(
       configured: desired[property.name].flatMap { try? property.encode($0) },
-      override: record?.desired[property.name].flatMap { stored in
+      override: record?.requested.desired[property.name].flatMap { stored in
         value(stored.value).map { DesiredValue.Override(value: $0, source: stored.source) }
       },
-      waiting: record?.waiting[property.name].flatMap { stored in
+      waiting: record?.requested.waiting[property.name].flatMap { stored in
         value(stored.value).map { DesiredValue.Waiting(value: $0, sender: stored.sender) }
       })
   }

@@ -77,13 +77,10 @@ import Store
 }
 
 extension DeviceRecord {
-  /// Whether commands and requests have set the same; the rest changes by itself, and often.
+  /// Whether commands and requests have set the same.
   fileprivate func isSet(as other: DeviceRecord) -> Bool {
-    changes == other.changes && isAdded == other.isAdded && isRemoved == other.isRemoved
-      && isDeleted == other.isDeleted && isDisabledElsewhere == other.isDisabledElsewhere
-      && desired == other.desired && waiting == other.waiting
-      // A request removes one; by themselves they come, or one replaces another.
-      && values.count >= other.values.count
+    // A request removes a value; by themselves they come, or one replaces another.
+    requested == other.requested && valueTable.count >= other.valueTable.count
   }
 
   /// Whether the device was heard again, and nothing else has changed.

@@ -11,11 +11,11 @@ struct EventWrites: WriteMachine {
   private var inFlight: EncodedCommand?
   /// The last operation that was begun.
   private var operation: WriteOperation = 0
-  /// The outcome of a successful write.
-  private let success: Outcome
+  /// The outcome of a write: none is read back.
+  private let unconfirmed: Outcome
 
   init(mode: Property.WriteMode) {
-    success = mode.unconfirmed
+    unconfirmed = mode.unconfirmed
   }
 
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }
@@ -80,12 +80,12 @@ struct EventWrites: WriteMachine {
 
   func awaits(_ operation: WriteOperation) -> Bool { operation == self.operation && inFlight != nil }
 
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
+  mutating func wrote(_ operation: WriteOperation, _ result: WriteResult) -> [WriteAction] {
     guard awaits(operation), let command = inFlight else { return [] }
     switch result {
     case .thenRead, .notConfirmed:
       inFlight = nil
-      return [.outcome(command, success)] + startNext()
+      return [.outcome(command, unconfirmed)] + startNext()
     case .notWritten(.linkLost):
       return linkDown()
     case .notWritten(.timeout):

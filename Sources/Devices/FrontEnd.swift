@@ -2,7 +2,7 @@ import Configuration
 import EventLoop
 import GATT
 
-/// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices.
+/// What a front end (MQTT, the page, `watch`, a recording) learns from the engine beyond single devices.
 @LoopActor package protocol FrontEnd: AnyObject, Sendable {
   /// A device is known from now on.
   /// - Returns: its observer; nil: the front end does not follow it.

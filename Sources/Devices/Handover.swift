@@ -6,14 +6,14 @@ package struct Handover: Sendable, Equatable {
   /// What commands and requests have set by property; nil: nothing, and what is configured there does not hold here. A
   /// property that is not named is not known to the gateway that hands over.
   package let desired: [String: EncodedValue?]
-  /// See ``DeviceRecord/isDeleted``.
+  /// See ``DeviceRecord/Requested/isDeleted``.
   package let isDeleted: Bool
   /// Whether a request has disabled the device.
   package let isDisabled: Bool
   /// See ``DeviceRecord/revision``.
   package let revision: Int
   /// The values that the device's program names itself, by their names in topics.
-  let values: [ValueKey: ValueTable.Entry]
+  let valueTable: [ValueKey: ValueTable.Entry]
   /// See ``DeviceRecord/told``.
   let told: [HeardEvents.Event]
   /// How far the data log was published; nil: the other gateway does not publish it.
@@ -22,13 +22,13 @@ package struct Handover: Sendable, Equatable {
   package init(
     desired: [String: EncodedValue?] = [:], isDeleted: Bool = false, isDisabled: Bool = false,
     revision: Int = 0,
-    values: [ValueKey: ValueTable.Entry] = [:], told: [HeardEvents.Event] = [], log: LogPosition? = nil
+    valueTable: [ValueKey: ValueTable.Entry] = [:], told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
     self.desired = desired
     self.isDeleted = isDeleted
     self.isDisabled = isDisabled
     self.revision = revision
-    self.values = values
+    self.valueTable = valueTable
     self.told = told
     self.log = log
   }

@@ -58,8 +58,8 @@ import GATT
   private func read(on central: Central) async -> Outcome {
     switch await channel.readEncoded(on: central) {
     case .success(let held):
-      if !channel.isReadNotified { channel.received(held.value) }
-      return .read(actual: channel.adjusted(held.value))
+      if !channel.isReadNotified { channel.reportReading(of: held.value) }
+      return .read(actual: channel.published(held.value))
     case .failure(let failure):
       if failure == .timeout { device.session.linkSession?.feed(.unresponsive) }
       return .failed(reason: "\(failure)")

@@ -8,7 +8,7 @@ import GATT
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
   /// Admits one write at a time, with all its exchanges on the link: the pieces of a value, a late read-back, `identify`.
-  let turn = AsyncMutex()
+  let mutex = AsyncMutex()
   /// What was written before reading on this link.
   private var writtenBeforeReading: EncodedValue?
   private unowned let channel: Channel
@@ -76,7 +76,7 @@ import GATT
     feed { $0.handOver(value, mayHaveCommands: mayHaveCommands) }
   }
 
-  /// Copies the override at another gateway, or in an earlier run; nil: none.
+  /// Takes over the override of another gateway; nil: none.
   func copy(_ value: EncodedValue?) { feed { $0.change(.copied(value)) } }
 
   // MARK: The machine
@@ -100,8 +100,8 @@ import GATT
     switch action {
     case .write(let value, let operation):
       device.task { [self] central in
-        await turn.lock()
-        defer { turn.unlock() }
+        await mutex.lock()
+        defer { mutex.unlock() }
         // The link that it was for may have ended meanwhile.
         guard machine.awaits(operation) else { return }
         let result = await write(value, on: central)
@@ -132,7 +132,7 @@ import GATT
   }
 
   private func tellObservers(of value: Value, _ outcome: Outcome?) {
-    for (observer, _) in device.observers { observer.wrote(value, to: property.name, outcome) }
+    device.tellObservers { $0.wrote(value, to: property.name, outcome) }
   }
 
   // MARK: The characteristic
@@ -153,17 +153,19 @@ import GATT
   ) async throws(CentralError) {
     for piece in property.pieces(of: value.bytes) {
       if piece.startIndex > 0 { try? await loop.sleep(for: Self.pieceInterval) }
-      try await central.send(Array(piece), to: characteristic, withResponse: property.writeMode != .command)
+      try await central.write(Array(piece), to: characteristic, withResponse: property.writeMode != .command)
     }
   }
 
-  private func write(_ value: EncodedValue, on central: Central) async -> Written {
+  private func write(_ value: EncodedValue, on central: Central) async -> WriteResult {
     guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }
     do throws(CentralError) {
       switch property.writeMode {
       case .confirm:
         guard let settle = property.settle else {
-          return .thenRead(channel.decoded(try await central.write(value.bytes, to: characteristic)))
+          // In one piece: `chunk` excludes `confirm` (ProfileChecks).
+          let result = try await central.writeAndReadBack(value.bytes, to: characteristic)
+          return .thenRead(channel.readResult(of: result))
         }
         try await send(value, to: characteristic, on: central)
         try? await loop.sleep(for: settle)

@@ -6,7 +6,7 @@ import Log
 package struct Reading: Sendable {
   /// The property's index in the device's profile.
   package let property: Int
-  /// The value of the program that it is of, which the property has received; nil: of the property itself.
+  /// The named value that this is; nil: the property's own value.
   package var key: ValueKey?
   package let value: Value
   package let time: Timestamp
@@ -14,7 +14,7 @@ package struct Reading: Sendable {
   /// writable property that was read after a write or on a new link, or a last value that is reported again.
   package let sequence: UInt64?
   /// Whether the value is a message that is nothing but values of the program, which have readings of their own.
-  package var isValues = false
+  package var isOnlyValues = false
   /// The sender's ms since its start, of what came by radio; nil: it is not known.
   package var senderTime: UInt32?
 }

@@ -12,10 +12,12 @@ import GATT
   /// which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
-  /// How many devices are known by advertisements alone.
-  private(set) var onlyAdvertised = 0
+  /// How many devices have a session of each kind.
+  private var counts: [ObjectIdentifier: Int] = [:]
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
+
+  func count(of session: DeviceSession.Type) -> Int { counts[ObjectIdentifier(session), default: 0] }
 
   /// The highest sequence number of the devices that were removed: one that comes again in this run goes on from there.
   private var removedSequence: UInt64 = 0
@@ -24,13 +26,13 @@ import GATT
     device.sequence = removedSequence
     byAddress[device.address] = device
     byID[device.id] = device
-    if type(of: device.session).isOnlyAdvertised { onlyAdvertised += 1 }
+    counts[ObjectIdentifier(type(of: device.session)), default: 0] += 1
   }
 
   mutating func remove(_ device: Device) {
     removedSequence = max(removedSequence, device.sequence)
-    if byAddress.removeValue(forKey: device.address) != nil, type(of: device.session).isOnlyAdvertised {
-      onlyAdvertised -= 1
+    if byAddress.removeValue(forKey: device.address) != nil {
+      counts[ObjectIdentifier(type(of: device.session)), default: 0] -= 1
     }
     if byID[device.id] === device { byID[device.id] = nil }
     // An object that was just found is removed too, although `session.adapters` does not have it yet.

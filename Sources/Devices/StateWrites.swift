@@ -25,6 +25,8 @@ struct StateWrites: WriteMachine {
     var isSuperseded = false
     /// Another gateway may have received the command too.
     var isShared = false
+    /// What is desired at that gateway, which has the device now; nil: not known.
+    var desiredThere: EncodedValue?
     /// The command waits since an earlier run: other gateways know only its value.
     var isRestored = false
     /// How many links have ended while it was in flight: the device may have taken its value.
@@ -158,30 +160,38 @@ struct StateWrites: WriteMachine {
 
   /// A waiting command that the other gateway received too (`isShared`) is left to that one if its value is desired
   /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
-  /// applied; one without fails. All other commands fail.
+  /// applied, until another value is set there; one without fails. All other commands fail.
   mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
-    var failed: [EncodedCommand] = []
-    if case .writing(.command(let tracked)) = state { failed.append(tracked.command) }
+    var actions: [WriteAction] = []
+    func fail(_ command: EncodedCommand) {
+      actions.append(.outcome(command, .takenOver(isDesiredThere: command.value == value)))
+    }
+    if case .writing(.command(let tracked)) = state { fail(tracked.command) }
     state = .absent
     if mayHaveCommands, waiting?.isRestored == false { waiting?.isShared = true }
     if let tracked = waiting {
-      let isDesiredThere = tracked.command.value == value
-      if !tracked.isShared || !isDesiredThere && tracked.command.timeToLive == nil {
-        failed.append(tracked.command)
+      let (command, before) = (tracked.command, tracked.desiredThere)
+      waiting?.desiredThere = value ?? before
+      if !tracked.isShared || command.value != value && command.timeToLive == nil {
         waiting = nil
-      } else if isDesiredThere {
+        fail(command)
+      } else if command.value == value {
         waiting = nil
+      } else if let value, let before, value != before {
+        // Carried out when the device is back, it would undo what was set later.
+        waiting = nil
+        actions.append(.outcome(command, .superseded))
       }
     }
     desired.waiting = nil
-    return failed.map { .outcome($0, .takenOver(isDesiredThere: $0.value == value)) }
+    return actions
   }
 
   func awaits(_ operation: WriteOperation) -> Bool {
     if case .writing = state { operation == self.operation } else { false }
   }
 
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
+  mutating func wrote(_ operation: WriteOperation, _ result: WriteResult) -> [WriteAction] {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
     case .thenRead(.success(let value)):
@@ -261,7 +271,7 @@ struct StateWrites: WriteMachine {
     _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
   ) -> [WriteAction] {
     switch outcome {
-    case .pending, .deferred: desired.waiting = Self.waiting(command)
+    case .pending, .deferred: desired.waiting = Self.stored(command)
     case .failed, .timeout, .superseded: desired.waiting = nil
     case .applied, .adjusted, .accepted, .sent, .read, .rejected:
       if isDesired {
@@ -273,7 +283,7 @@ struct StateWrites: WriteMachine {
   }
 
   /// What is stored of a command that waits.
-  private static func waiting(_ command: EncodedCommand) -> DesiredValue.Waiting? {
+  private static func stored(_ command: EncodedCommand) -> DesiredValue.Waiting? {
     command.outlivesRun ? DesiredValue.Waiting(value: command.value, sender: command.sender) : nil
   }
 
@@ -325,7 +335,7 @@ struct StateWrites: WriteMachine {
     guard let tracked = waiting else { return [] }
     guard !tracked.command.isPendingReported else {
       // The end of a later command, which came while this one was in flight, may have removed its value.
-      desired.waiting = Self.waiting(tracked.command)
+      desired.waiting = Self.stored(tracked.command)
       return []
     }
     waiting?.command.isPendingReported = true

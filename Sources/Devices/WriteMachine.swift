@@ -34,7 +34,7 @@ protocol WriteMachine: Sendable {
   /// Whether this write is still to be carried out.
   func awaits(_ operation: WriteOperation) -> Bool
   /// The result of a ``WriteAction/write(_:_:)``.
-  mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction]
+  mutating func wrote(_ operation: WriteOperation, _ result: WriteResult) -> [WriteAction]
   /// The result of a ``WriteAction/read(_:)``.
   mutating func read(_ operation: WriteOperation, _ result: ReadResult) -> [WriteAction]
   /// Stops writing until the next ``linkUp(_:)``, and ends every unfinished command.
@@ -69,7 +69,7 @@ enum WriteAction: Sendable {
 }
 
 /// The result of a write and its read-back.
-enum Written: Sendable, Equatable {
+enum WriteResult: Sendable, Equatable {
   /// Accepted by the device; what it held then, or why that is not known.
   case thenRead(ReadResult)
   /// Accepted by the device, or given to the radio; it was not to be read back.

@@ -95,6 +95,8 @@ extension BTHome {
   public struct EncryptedFrame: Sendable {
     private let information: UInt8
     private let address: [UInt8]?
+    /// See ``Frame/isTriggerOnly``.
+    public var isTriggerOnly: Bool { information & 4 != 0 }
     /// The objects.
     public let ciphertext: [UInt8]
     /// Grows with each frame, by any number.

@@ -59,7 +59,7 @@ extension CodecError: CustomStringConvertible {
     case .unreadable(.encrypted): "it is encrypted, and there is no key"
     case .unreadable(.notEncrypted): "it is not encrypted, although there is a key"
     case .unreadable(.wrongKey): "it is encrypted with another key"
-    case .unreadable(.repeated): "its counter has gone back: it was sent before"
+    case .unreadable(.repeated): "its counter has gone back: it was sent before, or the device was reset"
     case .unreadable(.version(let version)): "it is of version \(version) of BTHome, not 2"
     case .field(let name, let error): "\(name): \(error)"
     }

@@ -256,7 +256,8 @@ extension HomeAssistantEntity {
 }
 
 extension Codec {
-  fileprivate var isText: Bool { isScalar(.utf8) }
+  /// Whether the values of the codec are texts.
+  public var isText: Bool { isScalar(.utf8) }
   /// Whether the values of the codec are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
   /// Whether the values of the codec are numbers as text.

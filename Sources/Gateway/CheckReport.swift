@@ -102,15 +102,17 @@ struct CheckReport: CustomStringConvertible {
 
   private func device(_ address: BluetoothAddress) -> Block {
     let record = stored.records[address]
+    let requested = record?.requested
     let name = record?.name.map { " \(Excerpt($0))" } ?? ""
     let matched = record?.matchedName.map { "an entry has matched it as \(Excerpt($0)), and keeps it" }
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
-      let remarks = [remark, matched, record?.isDeleted == true ? "deleted in Home Assistant" : nil]
+      let deleted = requested?.isDeleted == true ? "deleted in Home Assistant" : nil
+      let remarks = [remark, matched, deleted]
         .compactMap { $0 }.map { ": \($0)" }.joined()
       return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, record) } ?? [])
     }
     switch stored.assignment(address, Advertisement()) {
-    case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
+    case .here(let device): return block(device, requested?.isAdded == true ? "added by a request" : nil)
     case .elsewhere(let other, let device): return block(device, "served by the gateway \(other)")
     case .unmatched where record?.wasNeverOnline == true:
       return block(nil, "seen, but never online: what it advertises is not stored")

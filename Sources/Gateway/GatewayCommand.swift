@@ -55,9 +55,12 @@ enum GatewayCommand {
     let interruption = Interruption([SIGTERM, SIGINT])
     // There is nothing to end until the gateway exists.
     interruption.action = { _ in exit(0) }
-    let id = StateFolder.gatewayID(of: file.configuration)
     let serviceManager = ServiceManager()
-    let state = await openState(of: id, serviceManager)
+    let silence = loop.timer(after: .seconds(10)) { reportSilentDisk(serviceManager) }
+    let id = await EventLoop.blocking { [configuration = file.configuration] in
+      StateFolder.gatewayID(of: configuration)
+    }
+    let state = await openState(of: id, serviceManager, silence)
     if file.configuration.gateway.id == nil { StateFolder.store(id) }
     let gateway = Gateway(file, id, state, serviceManager)
     interruption.action = { _ in gateway.stop() }
@@ -70,17 +73,28 @@ enum GatewayCommand {
     if gateway.startsAgain, !PendingSetup.isApplied(to: file.path) { ProgramArguments.startAgain() }
   }
 
+  @LoopActor private static func reportSilentDisk(_ serviceManager: ServiceManager) {
+    let wait = "waiting for the disk of the state folder, which does not answer"
+    Logger(component: "state").error(
+      "\(wait): see sudo dmesg | tail", ["folder": StateFolder.path(StateFolder.environment) ?? ""])
+    // systemd would end a service that is not ready in time.
+    serviceManager.ready()
+    serviceManager.status(wait)
+  }
+
   /// Opens the state database. While another process uses it, such as a gateway with this id that is still stopping,
   /// waits for its end: what that one writes last is read then. Also waits while the file cannot be read: without the names and
   /// ids in it the gateway would clear topics, and publish the devices under others.
+  /// - Parameter silence: the timer that reports a disk which does not answer.
   @LoopActor private static func openState(
-    of id: GatewayID, _ serviceManager: ServiceManager
+    of id: GatewayID, _ serviceManager: ServiceManager, _ silence: LoopTimer
   ) async -> StateDatabase {
     let path = StateFolder.path(of: .database, id)
     let log = Logger(component: "state")
     var reported: String?
     while true {
       let state = await StateDatabase.open(path: path)
+      silence.cancel()
       let (level, wait, advice, reason): (LogLevel, String, String, String)
       switch state.opening {
       case .inUse(let cause):

@@ -70,13 +70,14 @@ extension Discovery {
     where isIncluded: (Property) -> Bool
   ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    return zip(profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
-      property, own in
-      (property.homeAssistantParts.flatMap { components(for: property, $0, topics: own) }
-        + offset(of: property, device, info: topics.info)).map { component in
-          // The device has offered it before, and may again.
-          device.missing.contains(property.name) ? component.unavailable(placeholder) : component
-        }
+    return zip(profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap { property, own in
+      let entities = property.homeAssistantParts.flatMap {
+        PropertyEntity(property: property, part: $0, topics: own).components
+      }
+      // The device has offered it before, and may again.
+      let isMissing = device.missing.contains(property.name)
+      return (entities + offset(of: property, device, info: topics.info))
+        .map { isMissing ? $0.unavailable(placeholder) : $0 }
     }
   }
 
@@ -92,8 +93,8 @@ extension Discovery {
       // Without the class, by which Home Assistant would convert it as if it were a temperature.
       DiscoveryComponent(
         .number, "offset-\(property.name)", name: "\(part.name) offset", topic: info,
-        command: self.topics.bridgeRequest("device/options"), unit: part.unit,
-        category: "config", availability: [self.topics.bridgeState],
+        command: self.topics.changeOptions, unit: part.unit, category: "config",
+        availability: [self.topics.bridgeState],
         [
           "min": JSONValue(number: Adjustment.offsets.lowerBound),
           "max": JSONValue(number: Adjustment.offsets.upperBound), "step": JSONValue(number: 0.1),
@@ -109,9 +110,10 @@ extension Discovery {
   /// The entities of the values that the device's program names itself, once they are sure to be no mistake.
   private func values(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    return device.values.filter(\.isConfirmed).flatMap { value in
+    return device.namedValues.filter(\.isConfirmed).flatMap { value in
       value.property.homeAssistantParts.map { part in
-        let sensor = component(for: value.property, part, topics: topics.topics(of: value.property))
+        let topics = topics.topics(of: value.property)
+        let sensor = PropertyEntity(property: value.property, part: part, topics: topics).component
         // Home Assistant refuses a text as the state of a sensor with a unit or statistics.
         let members =
           value.isNumber
@@ -143,7 +145,7 @@ extension Discovery {
     let properties =
       components(of: device, device.profile, topics: topics) { device.mayOffer($0.name) }
       + values(of: device, topics: topics)
-    let options = self.topics.bridgeRequest("device/options")
+    let options = self.topics.changeOptions
     let ofGateway = [self.topics.bridgeState]
     func set(_ option: String, _ isOn: Bool) -> String {
       let request: JSONValue = [
@@ -155,7 +157,7 @@ extension Discovery {
       "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,
       on: set("log", true), off: set("log", false), category: "config", availability: ofGateway)
     let identify = DiscoveryComponent.button(
-      "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
+      "identify", name: "Identify", command: self.topics.identify,
       request: ["id": .string(device.id.description)], deviceClass: "identify")
     let own: [DiscoveryComponent] =
       (device.mayIdentify ? [identify] : []) + [
@@ -185,110 +187,137 @@ extension Discovery {
     return properties + own + (device.mayHaveLog ? [log] : []) + [
       // Needed most while the device is offline.
       .button(
-        "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
+        "reconnect", name: "Reconnect", command: self.topics.reconnect,
         request: ["id": .string(device.id.description)], deviceClass: "restart", availability: ofGateway)
     ]
   }
+}
 
-  private func components(
-    for property: Property, _ part: HomeAssistantEntity.Part, topics: DeviceTopics.Topics
-  ) -> [DiscoveryComponent] {
-    let component = component(for: property, part, topics: topics)
+/// The entity of a part of a property.
+private struct PropertyEntity {
+  let property: Property
+  let part: HomeAssistantEntity.Part
+  let topics: DeviceTopics.Topics
+
+  private var codec: Codec { property.codec }
+  private var isText: Bool { codec.isPlain && codec.words.isEmpty && !codec.isPicture }
+  private var field: InfoTemplate? { part.field.map { InfoTemplate($0) } }
+  private var command: JSONValue? { isText ? InfoTemplate.command.json : nil }
+
+  /// The topic of the state; nil: there is none, and Home Assistant shows what it sent last.
+  private var state: TopicName? {
+    property.kind == .state && (property.isReadable || property.isNotifying) ? topics.value : nil
+  }
+
+  /// The entity, and what starts an automation when one of its events happens.
+  var components: [DiscoveryComponent] {
     guard case .event = part.entity.kind else { return [component] }
     return [component]
-      + property.codec.words.sorted { $0.key < $1.key }.map { number, word in
+      + codec.words.sorted { $0.key < $1.key }.map { number, word in
         .trigger(part.triggerKey(number), name: part.name, topic: topics.value, type: word)
       }
   }
 
-  private func component(
-    for property: Property, _ part: HomeAssistantEntity.Part, topics: DeviceTopics.Topics
-  ) -> DiscoveryComponent {
-    let entity = part.entity
-    let (key, name) = (part.key, part.name)
-    let (category, deviceClass, unit) = (entity.category?.rawValue, part.deviceClass, part.unit)
-    // Home Assistant shows what it sent last if there is no state.
-    let isShown = property.kind == .state && (property.isReadable || property.isNotifying)
-    let state = isShown ? topics.value : nil
-    let codec = property.codec
-    let isText = codec.isPlain && codec.words.isEmpty && !codec.isPicture
-    let template = part.field.map { InfoTemplate($0) }
-    func payload(_ value: Value) -> String {
-      String(decoding: Payload.value(value, property.codec), as: UTF8.self)
-    }
-    switch entity.kind {
-    case .sensor(let stateClass):
-      let words: [String]? = if case .words(let words) = part.content { words } else { nil }
-      let shown: InfoTemplate? =
-        switch (part.content, part.field) {
-        case (.words(let words), let field): .word(of: words, in: field)
-        case (.text, let field?): .text(in: field)
-        case (.text, nil) where isText: .sensorText
-        case _: template
-        }
-      return DiscoveryComponent(
-        .sensor, key, name: name, topic: topics.value, deviceClass: deviceClass,
-        stateClass: stateClass?.rawValue, unit: unit, category: category,
-        [
-          "ops": words.map { .array($0.map(JSONValue.string)) },
-          "val_tpl": shown?.json,
-          "sug_dsp_prc": unit.flatMap { property.decimals(of: part.content, in: $0) }.map(JSONValue.integer),
-          "en": entity.isEnabled ? nil : .bool(false),
-        ])
+  var component: DiscoveryComponent {
+    switch part.entity.kind {
+    case .sensor(let stateClass): sensor(stateClass)
     case .binarySensor:
-      let (on, off): (JSONValue, JSONValue) = template == nil ? ("true", "false") : ("True", "False")
-      return DiscoveryComponent(
-        .binarySensor, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
+      make(
+        .binarySensor, topic: topics.value, deviceClass: part.deviceClass,
         [
-          "pl_on": on, "pl_off": off, "val_tpl": template?.json,
-          "en": entity.isEnabled ? nil : .bool(false),
+          "pl_on": field == nil ? "true" : "True", "pl_off": field == nil ? "false" : "False",
+          "val_tpl": field?.json,
         ])
-    case .number(let mode):
-      let range = property.range ?? codec.range ?? 0...0
-      return DiscoveryComponent(
-        .number, key, name: name, topic: topics.value, command: topics.set, deviceClass: deviceClass,
-        unit: unit, category: category,
-        [
-          "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
-          // The smallest that Home Assistant allows.
-          "step": JSONValue(number: max(codec.step ?? 0, 0.001)), "mode": .string(mode.rawValue),
-          "val_tpl": InfoTemplate.number(in: range).json,
-        ])
-    case .select(let choices):
-      return .select(
-        key, name: name, topic: state, command: topics.set,
-        options: choices.isEmpty ? codec.words.inOrder : choices.map(\.label),
-        payloads: choices.isEmpty ? nil : choices.map { payload($0.value) }, category: category)
+    case .number(let mode): number(mode)
+    case .select(let choices): select(choices)
     case .switch(let on, let off):
-      return DiscoveryComponent(
-        .switch, key, name: name, topic: state, command: topics.set, deviceClass: deviceClass,
-        category: category, ["pl_on": .string(payload(on)), "pl_off": .string(payload(off))])
+      make(
+        .switch, topic: state, command: topics.set, deviceClass: part.deviceClass,
+        ["pl_on": .string(payload(on)), "pl_off": .string(payload(off))])
     case .event:
-      return DiscoveryComponent(
-        .event, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
+      make(
+        .event, topic: topics.value, deviceClass: part.deviceClass,
         [
           "evt_typ": .array(codec.words.inOrder.map(JSONValue.string)),
           "val_tpl": InfoTemplate.event(of: codec.words.inOrder).json,
         ])
-    case .text:
-      // Home Assistant's own limit is 255.
-      let longest = min(property.longestText ?? 255, 255)
-      let shown: InfoTemplate? = isText ? .plainText(longest: longest) : template
-      return DiscoveryComponent(
-        .text, key, name: name, topic: state, command: topics.set, category: category,
-        [
-          "val_tpl": state == nil ? nil : shown?.json, "cmd_tpl": isText ? InfoTemplate.command.json : nil,
-          "max": .integer(longest),
-        ])
-    case .notify:
-      return DiscoveryComponent(
-        .notify, key, name: name, command: topics.set, category: category,
-        ["cmd_tpl": isText ? InfoTemplate.command.json : nil])
+    case .text: text
+    case .notify: make(.notify, command: topics.set, ["cmd_tpl": command])
     case .image:
-      return DiscoveryComponent(
-        .image, key, name: name, category: category,
-        ["img_t": .string((topics.image ?? topics.value).string), "cont_type": "image/svg+xml"])
+      make(.image, ["img_t": .string((topics.image ?? topics.value).string), "cont_type": "image/svg+xml"])
     }
+  }
+
+  private func make(
+    _ platform: Platform, topic: TopicName? = nil, command: TopicName? = nil, deviceClass: String? = nil,
+    stateClass: String? = nil, unit: String? = nil, _ own: JSONValue
+  ) -> DiscoveryComponent {
+    DiscoveryComponent(
+      platform, part.key, name: part.name, topic: topic, command: command, deviceClass: deviceClass,
+      stateClass: stateClass, unit: unit, category: part.entity.category?.rawValue,
+      own.setting("en", to: part.entity.isEnabled ? nil : .bool(false)))
+  }
+
+  private func sensor(_ stateClass: HomeAssistantEntity.StateClass?) -> DiscoveryComponent {
+    let words: [String]? = if case .words(let words) = part.content { words } else { nil }
+    let shown: InfoTemplate? =
+      switch (part.content, part.field) {
+      case (.words(let words), let field): .word(of: words, in: field)
+      case (.text, let field?): .text(in: field)
+      case (.text, nil) where isText: .sensorText
+      case _: field
+      }
+    let decimals = part.unit.flatMap { property.decimals(of: part.content, in: $0) }
+    return make(
+      .sensor, topic: topics.value, deviceClass: part.deviceClass, stateClass: stateClass?.rawValue,
+      unit: part.unit,
+      [
+        "ops": words.map { .array($0.map(JSONValue.string)) }, "val_tpl": shown?.json,
+        "sug_dsp_prc": decimals.map(JSONValue.integer),
+      ])
+  }
+
+  private func number(_ mode: HomeAssistantEntity.Mode) -> DiscoveryComponent {
+    let range = property.range ?? codec.range ?? 0...0
+    return make(
+      .number, topic: topics.value, command: topics.set, deviceClass: part.deviceClass, unit: part.unit,
+      [
+        "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
+        // The smallest that Home Assistant allows.
+        "step": JSONValue(number: max(codec.step ?? 0, 0.001)), "mode": .string(mode.rawValue),
+        "val_tpl": InfoTemplate.number(in: range).json,
+      ])
+  }
+
+  private func select(_ choices: [HomeAssistantEntity.Choice]) -> DiscoveryComponent {
+    let options = choices.isEmpty ? codec.words.inOrder : choices.map(\.label)
+    // Nil: the options themselves.
+    let payloads = choices.isEmpty ? nil : choices.map { payload($0.value) }
+    func lookUp(_ from: [String], _ to: [String]) -> JSONValue {
+      let members = zip(from, to).map { JSONObject.Member(name: $0, value: .string($1)) }
+      let map = JSONValue.object(JSONObject(members)).written
+      return .string("{{ \(map).get(value) }}")
+    }
+    let shown = payloads.map { lookUp($0, options) } ?? InfoTemplate.word(of: options).json
+    return make(
+      .select, topic: state, command: topics.set,
+      [
+        "ops": .array(options.map(JSONValue.string)), "val_tpl": state == nil ? nil : shown,
+        "cmd_tpl": payloads.map { lookUp(options, $0) },
+      ])
+  }
+
+  private var text: DiscoveryComponent {
+    // Home Assistant's own limit is 255.
+    let longest = min(property.longestText ?? 255, 255)
+    let shown: InfoTemplate? = isText ? .plainText(longest: longest) : field
+    return make(
+      .text, topic: state, command: topics.set,
+      ["val_tpl": state == nil ? nil : shown?.json, "cmd_tpl": command, "max": .integer(longest)])
+  }
+
+  private func payload(_ value: Value) -> String {
+    String(decoding: Payload.value(value, codec), as: UTF8.self)
   }
 }
 

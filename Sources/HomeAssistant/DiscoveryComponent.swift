@@ -64,28 +64,6 @@ extension DiscoveryComponent {
     "long_press_start": "button_long_press", "long_press_end": "button_long_release",
   ]
 
-  /// A choice of values.
-  ///
-  /// - Parameter payloads: of the options; nil: the options themselves.
-  static func select(
-    _ key: String, name: String, topic: TopicName?, command: TopicName, options: [String],
-    payloads: [String]?, category: String?
-  ) -> DiscoveryComponent {
-    func lookUp(_ from: [String], _ to: [String]) -> JSONValue {
-      let members = zip(from, to).map { JSONObject.Member(name: $0, value: .string($1)) }
-      let map = JSONValue.object(JSONObject(members)).written
-      return .string("{{ \(map).get(value) }}")
-    }
-    return DiscoveryComponent(
-      .select, key, name: name, topic: topic, command: command, category: category,
-      [
-        "ops": .array(options.map(JSONValue.string)),
-        "val_tpl": topic == nil
-          ? nil : payloads.map { lookUp($0, options) } ?? InfoTemplate.word(of: options).json,
-        "cmd_tpl": payloads.map { lookUp(options, $0) },
-      ])
-  }
-
   /// A switch that sends requests to the gateway.
   ///
   /// - Parameter template: makes `True` or `False` of the topic's JSON.

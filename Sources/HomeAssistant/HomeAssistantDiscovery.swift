@@ -71,8 +71,7 @@ import Store
       if reannounced.remove(removal.topic.string) != nil { context.mqtt.clearState(removal.topic) }
     }
     // The broker may have gone back to a state in which they were announced: what it retains is received again.
-    for publisher in bridge.publishers.all where publisher.owner == .this && publisher.device.record.isDeleted
-    {
+    for publisher in bridge.publishers.all where publisher.owner == .this && publisher.device.isDeleted {
       if let topic = discovery?.topic(of: .device(publisher.device.address)) {
         context.mqtt.subscribe([TopicFilter(topic)], options: .noLocal)
       }
@@ -139,7 +138,7 @@ import Store
       cleared(.device(address))
       return deviceChanged(publisher)
     }
-    if publisher.device.record.isDeleted || owner == .this && store[.device(address)] == nil { return }
+    if publisher.device.isDeleted || owner == .this && store[.device(address)] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[.device(address)] = nil }
@@ -150,7 +149,7 @@ import Store
   private func received(document: MQTTReceived) {
     let topic = document.topic.string
     if case .device(let address) = discovery?.subject(of: topic),
-      let publisher = bridge.publishers[address], publisher.owner == .this, publisher.device.record.isDeleted
+      let publisher = bridge.publishers[address], publisher.owner == .this, publisher.device.isDeleted
     {
       // The document was on its way when a user deleted the device.
       return context.mqtt.clearState(document.topic)
@@ -230,7 +229,7 @@ import Store
     else { return }
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
     // same.
-    guard !device.record.isDeleted else { return ownedElsewhere(address) }
+    guard !device.isDeleted else { return ownedElsewhere(address) }
     let subject = Discovery.Subject.device(address)
     // One that was removed and added again may offer less than Home Assistant has.
     let before =
@@ -247,7 +246,7 @@ import Store
   private func announceLink(of publisher: DevicePublisher) {
     let device = publisher.device
     let subject = Discovery.Subject.device(device.address)
-    guard let discovery, publisher.owner == .this, !device.record.isDeleted, !isGatewayDeleted else { return }
+    guard let discovery, publisher.owner == .this, !device.isDeleted, !isGatewayDeleted else { return }
     // Later, so that it delays no document that follows the last one.
     if published[subject]?.isPausing(at: .now) == true { return schedule.addFollowUp(.link(device.address)) }
     guard published[subject]?.link(at: .now) == true else { return }

@@ -1,3 +1,17 @@
+extension StringProtocol {
+  /// Whether at most 30 combining characters follow each other, the limit of Unicode's stream-safe text (UAX #15, section 13). To
+  /// compare or hash another text takes a time that grows with the square of their number.
+  package var isStreamSafe: Bool {
+    // U+0300 is the first combining character.
+    guard utf8.contains(where: { $0 >= 0xCC }) else { return true }
+    var run = 0
+    return unicodeScalars.allSatisfy { scalar in
+      run = scalar.properties.canonicalCombiningClass == .notReordered ? 0 : run + 1
+      return run <= 30
+    }
+  }
+}
+
 extension Unicode.Scalar {
   /// Whether the scalar controls the terminal or the text direction, or is not displayed. Text of unknown origin is
   /// shown, logged and written as JSON without such scalars.

@@ -2,6 +2,8 @@
 package struct JSONParser {
   /// The maximum nesting, which limits the use of the stack.
   static let maximumDepth = 32
+  /// The maximum of bytes in a name: the time for ``JSONPositions`` grows with it and the number of values.
+  private static let longestName = 1024
 
   private let bytes: [UInt8]
   private var position = 0
@@ -76,6 +78,10 @@ package struct JSONParser {
           throw error("expected a key in double quotes, found \(found)")
         }
         let name = try string()
+        guard name.utf8.count <= Self.longestName else {
+          position = start
+          throw error("a key has at most \(Self.longestName) bytes")
+        }
         positions?.enter(.name(name), at: start, in: bytes)
         positions?.leave()
         skipWhiteSpace()
@@ -135,8 +141,13 @@ package struct JSONParser {
     while let byte = peek {
       switch byte {
       case UInt8(ascii: "\""):
+        let string = String(decoding: text, as: UTF8.self)
+        guard string.isStreamSafe else {
+          position = start
+          throw error("too many combining characters follow each other")
+        }
         position += 1
-        return String(decoding: text, as: UTF8.self)
+        return string
       case UInt8(ascii: "\\"):
         try escape(into: &text)
       case 0..<0x20:

@@ -119,7 +119,8 @@ import Log
     schedule()
   }
 
-  /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
+  /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped. If the broker's Receive
+  /// Maximum is in flight, libmosquitto keeps it until the next PUBACK.
   public func send(_ message: MQTTMessage) {
     guard let socket = openSocket else { return }
     send(Outbox.Packet(message: message, source: .once(message.topic)), over: socket)
@@ -132,7 +133,9 @@ import Log
   }
 
   /// Called by the loop.
-  public func iterationEnds() {
+  public func iterationEnds() { flush() }
+
+  private func flush() {
     pump()
     reportOutcomes()
   }
@@ -328,7 +331,7 @@ import Log
     if error == nil, let topic = outbox.unacknowledged(for: options.keepAlive * 2, at: .now) {
       error = .unacknowledged(topic)
     }
-    if let error { failed(error) } else { iterationEnds() }
+    if let error { failed(error) } else { flush() }
   }
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {

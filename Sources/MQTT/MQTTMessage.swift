@@ -39,13 +39,13 @@ public struct MQTTMessage: Sendable {
   public var responseTopic: TopicName?
   /// Identifies the reply, at most 65535 bytes. MQTT 5; omitted with 3.1.1.
   public var correlationData: [UInt8]?
-  /// What becomes of the message if there is no connection, or the connection ends before the broker has acknowledged
-  /// it.
+  /// See ``Undelivered``.
   public var undelivered = Undelivered.kept
   /// If not nil, ``MQTTEvent/completed(_:rejected:)`` names it when the message was acknowledged (with QoS 0: sent) or rejected.
   public var number: Int64?
 
-  /// What becomes of a message without a connection, and when the queue is full.
+  /// What becomes of a message if there is no connection, the connection ends before the broker has acknowledged it, or the queue
+  /// is full.
   public enum Undelivered: Sendable {
     /// The message is sent on the next connection; of too many, the oldest are lost.
     case kept

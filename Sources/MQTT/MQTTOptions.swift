@@ -63,7 +63,7 @@ public struct MQTTOptions: Sendable {
   var keepAlive: Duration = .seconds(30)
   /// Published by the broker when the connection ends without DISCONNECT.
   var will: MQTTMessage?
-  /// The limit of name resolution, and of what follows to the CONNACK, for each address of a host.
+  /// The limit of connecting, to the CONNACK, for each address of a host. A look-up that takes longer is reported, and awaited.
   public var connectTimeout: Duration = .seconds(10)
   /// The delays between attempts if the broker is unreachable, or connections do not last. Fully random, so that the
   /// clients of a returning broker do not all connect at once, and short, so that a local broker is found within 5 s of

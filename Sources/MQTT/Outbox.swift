@@ -51,11 +51,11 @@ struct Outbox {
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
   private var sizeLimit = SizeLimit()
+  /// The broker that `sizeLimit` is of, by its place among several.
+  private var broker = 0
   /// The largest state that was sent with QoS 0 on this connection: whether it has arrived is not known. A message is not sent
   /// again, so that it ends no other connection.
   private var largestUnconfirmed: (topic: TopicName, bytes: Int)?
-  /// The broker whose limit that is, by its place among several.
-  private var broker = 0
   /// The oldest packet in flight, and since when it was seen to be that.
   private var oldest: (packet: Int32, since: Moment)?
 

@@ -6,7 +6,7 @@ struct StateTable {
   struct Version {
     fileprivate let state: State
     /// Distinguishes a late PUBACK from that of a newer payload.
-    fileprivate let number: UInt64
+    fileprivate let payloadNumber: UInt64
 
     var topic: TopicName { state.topic }
   }
@@ -19,7 +19,7 @@ struct StateTable {
     var payload: [UInt8] = []
     var qos = QoS.atMostOnce
     /// The sequence number of the payload.
-    var version: UInt64
+    var payloadNumber: UInt64
     /// The topic's entry in a queue, if there is one.
     var queued: (sequence: UInt64, lane: Outbox.Lane)?
     /// Whether the broker has refused the payload.
@@ -28,7 +28,7 @@ struct StateTable {
     init(_ topic: TopicName, order: UInt64) {
       self.topic = topic
       self.order = order
-      version = order
+      payloadNumber = order
     }
   }
 
@@ -53,7 +53,7 @@ struct StateTable {
     let state = states[topic] ?? add(topic, order: sequence)
     state.payload = payload
     state.qos = qos
-    state.version = sequence
+    state.payloadNumber = sequence
     state.isRefused = false
     if isLast { deletions.insert(topic) }
     guard let lane else { return }
@@ -82,7 +82,7 @@ struct StateTable {
 
   /// Forgets the states that are to be deleted, of the topics that begin with `prefix`.
   mutating func removeDeletions(under prefix: String) {
-    for topic in deletions where topic.string.utf8.starts(with: prefix.utf8) { remove(topic) }
+    for topic in deletions where topic.hasPrefix(prefix) { remove(topic) }
   }
 
   /// Forgets the states that are the last of their topics, but delete nothing: they may be outdated on the next connection.
@@ -125,7 +125,7 @@ struct StateTable {
     state.queued = nil
     return Outbox.Packet(
       message: MQTTMessage(topic: state.topic, payload: state.payload, qos: state.qos, retain: true),
-      source: .state(Version(state: state, number: state.version)))
+      source: .state(Version(state: state, payloadNumber: state.payloadNumber)))
   }
 
   /// Makes a state that could not be sent the first again, unless a newer payload is queued.
@@ -137,7 +137,7 @@ struct StateTable {
 
   /// The payload need not be sent again on this connection.
   mutating func complete(_ version: Version) {
-    guard version.state.version == version.number, isKnown(version) else { return }
+    guard version.state.payloadNumber == version.payloadNumber, isKnown(version) else { return }
     version.state.isRefused = false
     if deletions.contains(version.topic) { remove(version.topic) }
   }
@@ -145,7 +145,7 @@ struct StateTable {
   /// The broker may take the payload later.
   /// - Returns: whether it has not refused the same payload before.
   func refused(_ version: Version) -> Bool {
-    guard version.state.version == version.number else { return true }
+    guard version.state.payloadNumber == version.payloadNumber else { return true }
     defer { version.state.isRefused = true }
     return !version.state.isRefused
   }

@@ -1,3 +1,5 @@
+import JSON
+
 /// A valid topic name to publish to. Validated once, when it is created.
 public struct TopicName: Hashable, Sendable, CustomStringConvertible {
   /// The name as text.
@@ -6,7 +8,8 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
   private let hash: Int
 
   /// Creates a name; nil if brokers would reject it: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or
-  /// a control or non-character that MQTT 5 (1.5.4) allows brokers to reject, as mosquitto does.
+  /// a control or non-character that MQTT 5 (1.5.4) allows brokers to reject, as mosquitto does; and nil if it is not
+  /// `isStreamSafe`.
   public init?(_ string: String) {
     guard isTopicText(string), !string.utf8.contains(where: { $0 == Mark.plus || $0 == Mark.hash }) else {
       return nil
@@ -19,6 +22,9 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
   public static func == (a: TopicName, b: TopicName) -> Bool { a.hash == b.hash && a.string == b.string }
   /// Uses the stored hash.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
+  /// Whether the name begins with `prefix`, compared byte by byte, as brokers do.
+  package func hasPrefix(_ prefix: String) -> Bool { string.utf8.starts(with: prefix.utf8) }
 
   /// The name as it is; the log escapes it.
   public var description: String { string }
@@ -56,7 +62,7 @@ private enum Mark {
 }
 
 private func isTopicText(_ string: String) -> Bool {
-  guard (1...65535).contains(string.utf8.count) else { return false }
+  guard (1...65535).contains(string.utf8.count), string.isStreamSafe else { return false }
   return string.unicodeScalars.allSatisfy { scalar in
     switch scalar.value {
     case 0...0x1F, 0x7F...0x9F, 0xFDD0...0xFDEF: false

@@ -22,7 +22,7 @@ package struct Accelerometer: Sendable {
   package var counted: [UInt8]? { counts ? [UInt8(truncatingIfNeeded: samples), 0, 0, 0, 0, 0] : nil }
 
   /// Two samples are never the same, even at rest: each axis differs by up to 8 mg.
-  package func withNoise(_ value: [UInt8]) -> [UInt8] {
+  func withNoise(_ value: [UInt8]) -> [UInt8] {
     stride(from: 0, to: value.count - 1, by: 2).flatMap { at -> [UInt8] in
       let noise = (samples &* 7919 &+ at &* 104_729) % 17 - 8
       let axis = Int16(littleEndianBytes: value[at...(at + 1)]) ?? 0

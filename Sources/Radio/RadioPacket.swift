@@ -9,6 +9,8 @@ package struct RadioPacket: Sendable, Equatable {
   package var time: UInt32?
   /// What was sent, as a message of a program: `temp:21`, `21`, or any text. UTF-8 without control characters.
   package var message: [UInt8]
+  /// The name of the value in ``message``, if the packet has it apart from the value: `player 2` of `player 2:25`.
+  package private(set) var valueName: [UInt8]?
 
   /// Reads a line without its end; nil if nothing can be read of it.
   ///
@@ -62,7 +64,9 @@ package struct RadioPacket: Sendable, Equatable {
     if let end = rest.indices.last(where: { rest[$0...].starts(with: middle) }),
       isNumber(rest[(end + middle.count)...])
     {
-      return RadioPacket(time, serial, pair(rest[..<end], rest[(end + middle.count)...]))
+      var packet = RadioPacket(time, serial, [])
+      packet.setPair(rest[..<end], rest[(end + middle.count)...])
+      return packet
     }
     guard rest.popLast() == UInt8(ascii: "\"") else { return nil }
     return RadioPacket(time, serial, Array(rest).trimmed)
@@ -85,7 +89,8 @@ package struct RadioPacket: Sendable, Equatable {
     let value = json["v"].flatMap { $0.double == nil ? nil : $0.bytes }
     // A program's own JSON may have an `s` and a `v`, too.
     guard name != nil || time != nil && value != nil else { return nil }
-    var packet = RadioPacket(time ?? 0, serial, pair(name?[...] ?? [], value?[...] ?? []))
+    var packet = RadioPacket(time ?? 0, serial, [])
+    packet.setPair(name?[...] ?? [], value?[...] ?? [])
     if time == nil { packet.time = nil }
     return String(decoding: packet.message, as: UTF8.self).hasControlCharacters ? nil : packet
   }
@@ -101,14 +106,21 @@ package struct RadioPacket: Sendable, Equatable {
     guard !rest.isEmpty else { return }
     if sender == nil { sender = .name(name) }
     let parts = rest.split(separator: mark ?? UInt8(ascii: " "), omittingEmptySubsequences: false)
-    message =
-      parts.count == 2 && (mark != nil || Self.isNumber(parts[1])) && !rest.contains(UInt8(ascii: ":"))
-      ? Self.pair(parts[0], parts[1]) : rest
+    if parts.count == 2, mark != nil || Self.isNumber(parts[1]), !rest.contains(UInt8(ascii: ":")) {
+      setPair(parts[0], parts[1])
+      // `vopez,7,42` is two numbers.
+      if let first = valueName?.first, "+-.0123456789".utf8.contains(first) { valueName = nil }
+    } else {
+      message = rest
+      valueName = valueName.map { Array($0.dropFirst(6)).trimmed }.flatMap { $0.isEmpty ? nil : $0 }
+    }
   }
 
-  private static func pair(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> [UInt8] {
+  private mutating func setPair(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) {
     let (name, value) = (Array(name).trimmed, Array(value).trimmed)
-    return name.isEmpty || value.isEmpty ? name + value : name + [UInt8(ascii: ":")] + value
+    let isPair = !name.isEmpty && !value.isEmpty
+    valueName = isPair ? name : nil
+    message = isPair ? name + [UInt8(ascii: ":")] + value : name + value
   }
 
   /// Whether it may be a number as JavaScript writes it.

@@ -184,7 +184,7 @@ package struct RecordingLimits: Sendable {
 
   func reported(_ reading: Reading) {
     // Values of a program have readings of their own. What is read back is no reading.
-    guard !reading.isValues, reading.sequence != nil, let property = device.property(of: reading) else {
+    guard !reading.isOnlyValues, reading.sequence != nil, let property = device.property(of: reading) else {
       return
     }
     let column = RecordedColumn(

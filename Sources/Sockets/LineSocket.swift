@@ -3,7 +3,7 @@ import EventLoop
 /// A connected stream socket that carries lines in both directions.
 @LoopActor package final class LineSocket: ByteSocket {
   /// The longest line that is accepted from a client, in bytes. A request has at most 64 KiB.
-  package static let longestRequest = 128 << 10
+  static let longestRequest = 128 << 10
 
   private var input: LineBuffer
   private var isTakingLines = false

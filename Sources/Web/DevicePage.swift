@@ -24,7 +24,7 @@ extension WebDevice {
       "publishes_log": device.settings.log ? .bool(true) : nil,
       "properties": .array(
         indices.map { json(at: $0, last[$0]) }
-          + device.values.enumerated().map { json($1, properties[count + $0], last[count + $0]) }),
+          + device.namedValues.enumerated().map { json($1, properties[count + $0], last[count + $0]) }),
     ]
     return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(
       own)

@@ -5,7 +5,7 @@ import Recording
 /// A recording on its way to a client: each piece is made off the loop when the client has read those before.
 @LoopActor final class RecordingDownload: BodySource {
   /// One piece is made at a time, however many clients there are: each takes a thread, or the loop if there can be none.
-  private static let turn = AsyncMutex()
+  private static let mutex = AsyncMutex()
 
   private let open: @Sendable () throws(RecordingFailure) -> RecordingTable
   private var table: RecordingTable?
@@ -35,8 +35,8 @@ import Recording
   private func work() {
     isWorking = true
     loop.task { [self] in
-      await Self.turn.lock()
-      defer { Self.turn.unlock() }
+      await Self.mutex.lock()
+      defer { Self.mutex.unlock() }
       guard !hasEnded else { return }
       let result = await EventLoop.blocking { [open, table] in
         Result { () throws(RecordingFailure) in

@@ -87,12 +87,12 @@ struct PropertyState: Sendable {
 
   func reported(_ reading: Reading) {
     // The values of such a reading are reported, and shown, one by one.
-    if reading.isValues { return }
+    if reading.isOnlyValues { return }
     if let key = reading.key {
       guard let place = device.place(of: key) else { return }
       return receive(reading, &properties[place], isRecorded: reading.sequence != nil)
     }
-    let property = device.settings.adjustedProfile.properties[reading.property]
+    let property = device.profile.properties[reading.property]
     // What is reported again is no point of the history; what is read back of a property that can be set, is.
     let isRecorded = property.kind == .state && (reading.sequence != nil || property.isWritable)
     receive(reading, &properties[reading.property], isRecorded: isRecorded)
@@ -141,7 +141,7 @@ struct PropertyState: Sendable {
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {
     let old = device
     device = new
-    if new.values != old.values { setProperties(from: properties, of: old) }
+    if new.namedValues != old.namedValues { setProperties(from: properties, of: old) }
     if change == .handover { return desiredChanged(from: old) }
     shownRSSI = new.rssi
     waiting = state.streamSet

@@ -49,12 +49,12 @@ extension BridgeAtBrokerTests {
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate", "+", "a/#", "a\0", ""])
     for name in ["+", "a/#", "a\0", ""] {
-      record.waiting[name] = DeviceRecord.Desired(value: .integer(1), sender: ["transaction": "t"])
+      record.requested.waiting[name] = DeviceRecord.Desired(value: .integer(1), sender: ["transaction": "t"])
     }
     let tested = try await BridgeUnderTest(
       broker, state: await Self.state(in: folder, record), retained: [("pulse/info", Self.info("here"))])
     try await tested.message("pulse/heart_rate/image", "")
-    #expect(await tested.record()?.waiting.isEmpty == true)
+    #expect(await tested.record()?.requested.waiting.isEmpty == true)
   }
 
   @Test func valuesOfOtherProfilesAreClearedWithTheOrphan() async throws {
@@ -89,7 +89,7 @@ extension BridgeAtBrokerTests {
     #expect(try await tested.payloads("kitchen/heart_rate") == ["61", ""])
     try await tested.idIsCleared()
     let left = await tested.record()
-    #expect(left?.isRemoved == true && left?.offered == nil)
+    #expect(left?.requested.isRemoved == true && left?.offered == nil)
   }
 
   /// A new micro:bit under the same id, while the gateway was stopped.
@@ -245,7 +245,7 @@ extension BridgeAtBrokerTests {
       let keys = try names.map { try #require(ValueKey($0)) }
       try await tested.device { publisher in
         var description = publisher.device
-        description.values = zip(names, keys).map { name, key in
+        description.namedValues = zip(names, keys).map { name, key in
           let entry = ValueTable.Entry(written: name, isNumber: true, isConfirmed: true, lastSeen: 1)
           return NamedValue(key, entry, nil, of: .microbitUARTReceived)
         }

@@ -55,7 +55,12 @@ import Testing
       "kitchen/period/get", "5",
       #""reason":"\"5\": to read a property, send nothing, or {\"transaction\":\"…\"}""#
     ),
-    ("kitchen/period/get", #"{"transaction":5}"#, #""reason":"the transaction is a number, not a string""#),
+    (
+      "kitchen/period/get", #"{"transaction":[5]}"#,
+      #""reason":"the transaction is not a text, a number or a boolean""#
+    ),
+    ("kitchen/button_a/get", #"{"transaction":5}"#, #"when it happens","transaction":5,"#),
+    ("kitchen/period/set", #"{"value":10,"transaction":23}"#, #"period, 20 ms","transaction":23,"#),
     (
       "kitchen/period/get", #"{"ttl":5,"transaction":"t"}"#,
       #""reason":"unknown key \"ttl\"; allowed: transaction","transaction":"t""#
@@ -183,8 +188,9 @@ import Testing
     }
     for last: UInt64 in 0xE5...0xE8 {
       let record = await tested.record(of: BluetoothAddress(truncating: 0xC5A1_B2C3_D400 + last))
-      #expect(record?.changes.id == nil && record?.changes.name == nil, "\(String(describing: record))")
-      #expect(record?.isAdded != true && record?.isRemoved != true, "\(String(describing: record))")
+      let requested = record?.requested
+      #expect(requested?.changes.id == nil && requested?.changes.name == nil, "\(String(describing: record))")
+      #expect(requested?.isAdded != true && requested?.isRemoved != true, "\(String(describing: record))")
     }
   }
 

@@ -261,7 +261,7 @@ extension DeviceManager {
     _ value: Value, of property: Int, to address: BluetoothAddress, isReading: Bool = true
   ) {
     guard let channel = registry.byAddress[address]?.channels[property] else { return }
-    if isReading { channel.received(value) } else { channel.readBack(value) }
+    if isReading { channel.reportReading(of: value) } else { channel.readBack(value) }
   }
 
   fileprivate func perform<Result: Sendable>(_ body: @LoopActor () throws -> Result) rethrows -> Result {

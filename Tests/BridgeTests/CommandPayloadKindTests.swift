@@ -33,6 +33,14 @@ import Testing
     #expect(value(text, try property("text", .scalar(.init(.utf8)))) == .text(text))
   }
 
+  /// `echo Hello | mosquitto_pub -s`: LEDs show no line end, and a line has its own.
+  @Test func lineEndIsPartOfATextThatIsSentAsItIs() throws {
+    #expect(value("Hello\n", try property("text", .scalar(.init(.utf8)))) == .text("Hello\n"))
+    #expect(value("Hello\r\n", .microbitLEDText) == .text("Hello"))
+    #expect(value("a\nb\n", .microbitUARTSent) == .text("a\nb"))
+    #expect(value(".#.#./#####/#####/.###./..#..\n", .microbitLEDMatrix) != nil)
+  }
+
   @Test func textMayBeSentAsJSON() throws {
     let text = try property("text", .scalar(.init(.utf8)))
     #expect(value(#""Hello""#, text) == .text("Hello"))
@@ -72,6 +80,7 @@ import Testing
     #expect(value(#""closed""#, door) == .text("closed"))
     #expect(value(#"{"value":"open","ttl":1}"#, door) == .text("open"))
     #expect(value("12", door) == .text("12"), "a word like a number")
+    #expect(value("open\n", door) == .text("open") && value("open\r\n", door) == .text("open"))
   }
 
   @Test(arguments: [
@@ -108,12 +117,13 @@ import Testing
     arguments: [
       ("00ff10", [0, 255, 16]), ("00FF", [0, 255]), ("", []), ("1234", [0x12, 0x34]), ("12e4", [0x12, 0xE4]),
       (#""0aff""#, [10, 255]), (#"{"value":"0aff"}"#, [10, 255]), ("00", [0]),
+      ("0aff\n", [10, 255]),
     ] as [(String, [UInt8])])
   func bytesAreHexadecimalDigits(text: String, bytes: [UInt8]) throws {
     #expect(value(text, try property("raw", .scalar(.init(.bytes)))) == .bytes(bytes))
   }
 
-  @Test(arguments: ["0", "0x00", "gg", "00 ff", "00\n", "\u{FF10}\u{FF10}", "[0]", "null"])
+  @Test(arguments: ["0", "0x00", "gg", "00 ff", "00\n00", "\u{FF10}\u{FF10}", "[0]", "null"])
   func otherPayloadsAreNotBytes(text: String) throws {
     let raw = try property("raw", .scalar(.init(.bytes)))
     #expect(reason(text, raw)?.hasSuffix("is not bytes in hexadecimal digits without blanks") == true)

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Testing
 
 @testable import Bridge
@@ -26,6 +27,15 @@ import Testing
     #expect(accepted(#"{"value":2000,"transaction":"a1"}"#)?.transaction == "a1")
     #expect(accepted(#"{"transaction":"","value":2000}"#)?.transaction == "")
     #expect(accepted(#"{"transaction":"/+#\n\u0000","value":2000}"#)?.transaction == "/+#\n\0")
+    #expect(accepted(#"{"value":2000,"transaction":null}"#)?.transaction == nil)
+  }
+
+  /// As in the examples of Zigbee2MQTT.
+  @Test(arguments: ["23", "-1", "9223372036854775807", "2.5", "true", "false", #""23""#])
+  func transactionOfAnyKindIsReturnedAsItWasSent(transaction: String) {
+    let member = #""transaction":\#(transaction)"#
+    #expect(accepted("{\"value\":2000,\(member)}")?.transaction?.written == transaction)
+    #expect(rejection(Array("{\"value\":0,\(member)}".utf8))?.transaction?.written == transaction)
   }
 
   @Test func ttlIsAccepted() {
@@ -75,8 +85,8 @@ import Testing
     (#"{"value":100.5}"#, #""100.5" is not a whole number in plain digits"#),
     (#"{"value":null}"#, #""null" is not a whole number in plain digits"#),
     (#"{"value":{"value":1}}"#, #""{"value":1}" is not a whole number in plain digits"#),
-    (#"{"value":20,"transaction":7}"#, "the transaction is a number, not a string"),
-    (#"{"value":20,"transaction":null}"#, "the transaction is null, not a string"),
+    (#"{"value":20,"transaction":[7]}"#, "the transaction is not a text, a number or a boolean"),
+    (#"{"value":20,"transaction":{}}"#, "the transaction is not a text, a number or a boolean"),
     (
       #"{"value":1,"value":2}"#,
       #"the payload is not a JSON object: line 1, column 12: duplicate key "value""#
@@ -116,7 +126,7 @@ import Testing
     #expect(rejection != nil && rejection?.transaction == nil)
     #expect(rejection?.reason.utf8.count ?? .max < 120)
     let longest = String(repeating: "x", count: 256)
-    #expect(accepted("{\"value\":20,\"transaction\":\"\(longest)\"}")?.transaction == longest)
+    #expect(accepted("{\"value\":20,\"transaction\":\"\(longest)\"}")?.transaction == .string(longest))
   }
 
   @Test(arguments: [[0xFF], [0x31, 0xC3], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x7B, 0xFF, 0x7D]])

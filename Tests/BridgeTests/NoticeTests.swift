@@ -27,10 +27,10 @@ import Testing
         + ##""a":{"name":"A","type":"number"},"b":{"name":"\##(String(repeating: "x", count: 257))"},"c":{}}"##
     )
     #expect(Set(notice.properties.map(\.description)) == ["temperature", "values/a"])
-    #expect(notice.handover.values.keys.map(\.description) == ["a"])
-    #expect(notice.handover.values.values.first?.isNumber == true)
+    #expect(notice.handover.valueTable.keys.map(\.description) == ["a"])
+    #expect(notice.handover.valueTable.values.first?.isNumber == true)
     let door = try Self.notice(#""values":{"door":{"name":"Door","type":"boolean"}}"#)
-    #expect(door.handover.values.values.first?.isBool == true)
+    #expect(door.handover.valueTable.values.first?.isBool == true)
   }
 
   @Test(
@@ -76,7 +76,7 @@ import Testing
     let values = (0..<500).map { #""v\#($0)":{"name":"v\#($0)"}"# }.joined(separator: ",")
     let notice = try Self.notice(#""properties":[\#(names)],"values":{\#(values)}"#)
     #expect(notice.properties.count == Set<PropertyName>.most)
-    #expect(notice.handover.values.count == ValueTable.capacity)
+    #expect(notice.handover.valueTable.count == ValueTable.capacity)
     var known = notice.properties
     known.add(Set(names: (0..<100).map { "q\($0)" }))
     #expect(known == notice.properties, "no room")
@@ -85,7 +85,7 @@ import Testing
   @Test func unitsOfValuesAreThoseThatAProgramWrites() throws {
     let notice = try Self.notice(
       #""values":{"t":{"name":"t","unit":"°C"},"a":{"name":"a","unit":"x"},"b":{"name":"b","unit":7}}"#)
-    let units = notice.handover.values.map { "\($0.key) \($0.value.unit ?? "-")" }
+    let units = notice.handover.valueTable.map { "\($0.key) \($0.value.unit ?? "-")" }
     #expect(units.sorted() == ["a -", "b -", "t °C"])
   }
 

@@ -19,7 +19,7 @@ import Testing
   @Test func advertisementsAreCountedWhateverTheClockSays() throws {
     var device = DeviceDescription(try DeviceID("beacon"), BluetoothAddress(truncating: 1))
     (device.isOnline, device.lastConnected) = (true, Timestamp(milliseconds: 0))
-    (device.reports, device.heardSince) = (6, .now + .seconds(-60))
+    (device.timesHeard, device.heardSince) = (6, .now + .seconds(-60))
     #expect(device.listing(owner: nil)["heard_per_minute"]?.integer == 6)
   }
 
@@ -104,11 +104,12 @@ import Testing
   @Test(
     arguments: [
       [:], ["transaction": "t", "response_topic": "replies", "correlation_data": "00ff"],
+      ["transaction": .integer(23)], ["transaction": .number(0.5)], ["transaction": .bool(false)],
     ] as [JSONValue])
   func aStoredSenderIsReadBack(json: JSONValue) { #expect(Sender(json).json == json) }
 
   @Test func responsesAreEncoded() {
-    func response(_ result: Result<JSONValue, RequestError>, _ transaction: String?) -> String {
+    func response(_ result: Result<JSONValue, RequestError>, _ transaction: JSONValue?) -> String {
       text(RequestResponse(result: result, transaction: transaction).json.bytes)
     }
     #expect(response(.success([:]), nil) == #"{"status":"ok","data":{}}"#)
@@ -117,6 +118,7 @@ import Testing
     #expect(
       response(.failure(RequestError("no such verb")), "t")
         == #"{"status":"error","code":"unavailable","error":"no such verb","transaction":"t"}"#)
+    #expect(response(.success([:]), .integer(23)) == #"{"status":"ok","data":{},"transaction":23}"#)
   }
 
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
@@ -155,7 +157,7 @@ import Testing
     device.rssi = -61
     device.lastConnected = time
     device.record.model = "BBC micro:bit V2"
-    device.record.desired["period"] = DeviceRecord.Desired(value: .integer(5000), source: .command)
+    device.record.requested.desired["period"] = DeviceRecord.Desired(value: .integer(5000), source: .command)
     let moved = Move(from: GatewayID(hostName: "cellar"), area: "Cellar", time: time)
     #expect(
       text(device.infoJSON(owner: attic, moved: moved).bytes)
@@ -163,8 +165,8 @@ import Testing
         + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"last_connected":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
-    let override = device.record.desired
-    device.record.desired = [:]
+    let override = device.record.requested.desired
+    device.record.requested.desired = [:]
     device.configure { $0.period = 5000 }
     #expect(
       text(device.infoJSON(owner: attic, moved: nil).bytes)
@@ -174,7 +176,7 @@ import Testing
     #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("desired"))
     #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("configured"))
     // Except overrides: another gateway would take a missing one for withdrawn.
-    device.record.desired = override
+    device.record.requested.desired = override
     #expect(text(device.infoJSON(owner: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
   }
 

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 import TestSupport
 
 @testable import Bridge
@@ -41,9 +42,9 @@ extension Profile {
 /// Why a command is refused, and what its sender recognises the answer by.
 struct Rejection: Error, Equatable {
   let reason: String
-  let transaction: String?
+  let transaction: JSONValue?
 
-  init(_ reason: String, _ transaction: String? = nil) {
+  init(_ reason: String, _ transaction: JSONValue? = nil) {
     (self.reason, self.transaction) = (reason, transaction)
   }
 }
@@ -52,7 +53,7 @@ struct Rejection: Error, Equatable {
 struct ParsedCommand {
   let value: Value
   let ttl: Int?
-  let transaction: String?
+  let transaction: JSONValue?
 
   private static let device = DeviceID(BluetoothAddress(truncating: 1))
 
@@ -63,7 +64,7 @@ struct ParsedCommand {
         CommandPayload(payload), Self.device, property.name, property.codec, from: &sender)
       return .success(
         ParsedCommand(
-          value: try property.value(ofCommand: command.value).value, ttl: command.timeToLive,
+          value: try property.value(ofCommand: command.value).value, ttl: command.timeToLive?.seconds,
           transaction: sender.transaction))
     } catch {
       return .failure(Rejection(error.reason, sender.transaction))

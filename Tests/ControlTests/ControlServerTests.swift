@@ -68,6 +68,8 @@ import Testing
     #expect(answer?.hasPrefix(Self.healthy) == true && answer?.hasSuffix(#"},"transaction":"a"}"#) == true)
     let refusal = try await client.request(#"{"request":"fly","transaction":"b"}"#)
     #expect(refusal?.hasSuffix(#","transaction":"b"}"#) == true, "\(refusal ?? "")")
+    let number = try await client.request(#"{"request":"health","transaction":23}"#)
+    #expect(number?.hasSuffix(#"},"transaction":23}"#) == true, "\(number ?? "")")
   }
 
   @Test("Several lines at once are all answered, in order")

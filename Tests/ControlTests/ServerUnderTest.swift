@@ -86,7 +86,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }
-    for value in values { device.channels[0].received(.integer(value)) }
+    for value in values { device.channels[0].reportReading(of: .integer(value)) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

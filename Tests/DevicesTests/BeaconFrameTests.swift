@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import TestSupport
@@ -99,6 +100,82 @@ import Testing
     #expect(throws: BTHome.Obstacle.repeated) {
       try later.read(Self.encrypted(151), key: Self.key, from: address)
     }
+  }
+
+  /// The last counter, and the frames after it, all with temperature 25.06: a new battery (bthome-ble#116), a program that starts
+  /// anywhere, and one that counts to 65535 (home-assistant/core#118884).
+  private static let countedAnew: [(last: Int, frames: [String])] = [
+    (
+      154_553,
+      [
+        "4194358594000000353bc481", "41a9adbd95000000faf90bd8", "411b0fe89600000075fecdc5",
+        "4180971097000000eb276765",
+      ]
+    ),
+    (
+      3_103_785_729,
+      [
+        "4103f96ec58100001576d69c", "417ee72bc6810000629db6fc", "419302d9c78100006344eec1",
+        "41c183a6c8810000ee9ec8c3",
+      ]
+    ),
+    (
+      65_531,
+      [
+        "41815c2dc74d0000abfd7871", "4144efadc84d0000d975c5b2", "412ae2a1c94d0000052126c2",
+        "41c97d75ca4d0000342a6a02",
+      ]
+    ),
+  ]
+
+  /// Presses, with the counters from 151.
+  private static let presses = [
+    "45e3749700000081ad71ed", "453a6798000000b9b3e751", "456b58990000003138ec69", "45f6359a000000035975e0",
+  ]
+
+  /// Which frames are taken, all of them so long after the last one with the counter `last`.
+  private static func taken(
+    _ frames: [String], after seconds: Int, silence: Int = 0, last: Int
+  ) throws -> [Bool] {
+    let (address, start) = (try #require(Self.address), Moment.now)
+    var reader = ObjectReader(counter: last, at: start)
+    return frames.map { hex in
+      let plain = try? reader.read(
+        Hexadecimal.bytes(hex) ?? [], key: Self.key, from: address, silence: .seconds(silence),
+        at: start + .seconds(seconds))
+      return plain != nil
+    }
+  }
+
+  @Test(arguments: countedAnew)
+  func aSensorThatCountsAnewIsTakenAgain(last: Int, frames: [String]) throws {
+    #expect(try Self.taken(frames, after: 299, last: last) == [false, false, false, false])
+    #expect(try Self.taken(frames, after: 300, last: last) == [false, false, false, true])
+    // One that sleeps for ten minutes.
+    #expect(try Self.taken(frames, after: 1799, silence: 1800, last: last).last == false)
+    #expect(try Self.taken(frames, after: 1800, silence: 1800, last: last).last == true)
+    // The counters do not grow.
+    #expect(try Self.taken(frames + frames.reversed(), after: 299, last: last).allSatisfy { !$0 })
+    #expect(try Self.taken(frames.reversed(), after: 300, last: last).allSatisfy { !$0 })
+  }
+
+  /// Somebody has recorded them.
+  @Test func pressesAreNotTakenAgain() throws {
+    #expect(try Self.taken(Self.presses, after: 0, last: 150) == [true, true, true, true])
+    #expect(try Self.taken(Self.presses, after: 86_400, last: 1000) == [false, false, false, false])
+  }
+
+  @Test func aSensorThatSendsItselfIsNotReplaced() throws {
+    let (address, start) = (try #require(Self.address), Moment.now)
+    var reader = ObjectReader(counter: nil)
+    func isTaken(_ data: [UInt8], _ seconds: Int) -> Bool {
+      (try? reader.read(data, key: Self.key, from: address, at: start + .seconds(seconds))) != nil
+    }
+    let recorded = Self.countedAnew[0].frames.compactMap { Hexadecimal.bytes($0) }
+    #expect(isTaken(Self.encrypted(200), 0))
+    for data in recorded.dropLast() { #expect(!isTaken(data, 600)) }
+    #expect(isTaken(Self.encrypted(200), 600))
+    #expect(!isTaken(recorded[3], 1200))
   }
 
   @Test func whyAFrameCannotBeRead() throws {

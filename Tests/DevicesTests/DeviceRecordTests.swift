@@ -20,26 +20,26 @@ import Testing
     record.model = "BBC micro:bit V2"
     record.firmware = "2.0"
     record.serial = "88\u{7}17"
-    record.changes.id = try DeviceID("kitchen")
-    record.changes.name = "Küche"
-    record.changes.area = "Home"
-    record.changes.profile = "sensortag"
-    record.changes.properties = ["keys"]
-    record.changes.isEnabled = false
-    record.changes.gateway = GatewayID("attic")
-    record.changes.connect = .onDemand
-    record.changes.every = 900
-    record.isAdded = true
-    record.isRemoved = true
-    record.desired = [
+    record.requested.changes.id = try DeviceID("kitchen")
+    record.requested.changes.name = "Küche"
+    record.requested.changes.area = "Home"
+    record.requested.changes.profile = "sensortag"
+    record.requested.changes.properties = ["keys"]
+    record.requested.changes.isEnabled = false
+    record.requested.changes.gateway = GatewayID("attic")
+    record.requested.changes.connect = .onDemand
+    record.requested.changes.every = 900
+    record.requested.isAdded = true
+    record.requested.isRemoved = true
+    record.requested.desired = [
       "period": DeviceRecord.Desired(value: 5000, source: .command),
       "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
-    record.waiting = [
+    record.requested.waiting = [
       "period": DeviceRecord.Desired(value: 700, sender: ["transaction": "t"])
     ]
-    (record.isDeleted, record.revision, record.isPending) = (true, 7, true)
+    (record.requested.isDeleted, record.revision, record.isPending) = (true, 7, true)
     record.bond = "02:00:5E:00:53:01"
     return record
   }
@@ -57,10 +57,10 @@ import Testing
     var record = try full()
     record.name = "BBC"
     record.serial = nil
-    record.desired["text"] = nil
+    record.requested.desired["text"] = nil
     let entry = ValueTable.Entry(
       written: "a b", isNumber: true, isConfirmed: false, unit: "°C", lastSeen: 3)
-    record.values = ["a_b": entry]
+    record.valueTable = ["a_b": entry]
     #expect(
       String(decoding: record.bytes, as: UTF8.self)
         == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
@@ -81,24 +81,24 @@ import Testing
       #"{"values":{"+":\#(entry),"a/#":\#(entry),"a\u0000":\#(entry),"\#(String(repeating: "a", count: 33))":\#(entry),"#
         + #""a":{"name":"x","last_seen":-9223372036854775808},"b":{"name":"x","last_seen":9223372036854775807},"#
         + #""c":{"name":"\#(String(repeating: "x", count: 257))","last_seen":3},"ok":\#(entry)}}"#)
-    #expect(record?.values.keys.map(\.description) == ["ok"])
+    #expect(record?.valueTable.keys.map(\.description) == ["ok"])
   }
 
   @Test func keysOfOtherVersionsAreIgnored() {
     let record = read(
       #"{"later":[{}],"added":true,"changes":{"colour":"red","name":"N"},"taken":{"period":[1]}}"#)
-    #expect(record?.isAdded == true)
+    #expect(record?.requested.isAdded == true)
     var changes = DeviceOptions()
     changes.name = "N"
-    #expect(record?.changes == changes)
+    #expect(record?.requested.changes == changes)
   }
 
   /// Whether a value fits its property is checked later, when the device's profile is known.
   @Test func recordAcceptsAnyDesiredValue() throws {
     let text = #"{"name":"BBC","desired":{"another":{"value":-1},"period":{"value":7}}}"#
     let record = try #require(read(text))
-    #expect(record.desired["another"] == DeviceRecord.Desired(value: -1, source: .command))
-    #expect(record.desired["period"] == DeviceRecord.Desired(value: 7, source: .command))
+    #expect(record.requested.desired["another"] == DeviceRecord.Desired(value: -1, source: .command))
+    #expect(record.requested.desired["period"] == DeviceRecord.Desired(value: 7, source: .command))
     let address = address
     let stored = [address.description: Array(text.utf8), "C5": Array(text.utf8), "C5:A1:B2:C3:D4:E6": []]
     #expect(DeviceStore.records(stored) == [address: record])

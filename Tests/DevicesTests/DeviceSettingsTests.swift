@@ -72,7 +72,7 @@ import Testing
     for (name, configured, requested) in Self.options {
       let option = try #require(DeviceOptionTable.all.first { $0.name == name })
       let entry = entry { $0.options = DeviceOptions([name: configured]) ?? $0.options }
-      let record = record { $0.changes = DeviceOptions([name: requested]) ?? $0.changes }
+      let record = record { $0.requested.changes = DeviceOptions([name: requested]) ?? $0.requested.changes }
       let configuration = configuration([entry], area: "G")
       for (record, expected, source) in [
         (nil, configured, .configuration), (record, requested, .request),
@@ -92,7 +92,8 @@ import Testing
         ]) ?? $0.options
     }
     let record = record {
-      $0.changes = DeviceOptions(["adjust": ["temperature": ["offset": .number(-4.5)]]]) ?? $0.changes
+      $0.requested.changes =
+        DeviceOptions(["adjust": ["temperature": ["offset": .number(-4.5)]]]) ?? $0.requested.changes
     }
     let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
     let temperature = try #require(settings.adjustedProfile.property(named: "temperature"))
@@ -110,9 +111,9 @@ import Testing
         ]) ?? $0.options
     }
     let record = record {
-      $0.changes =
+      $0.requested.changes =
         DeviceOptions(["adjust": ["temperature": ["offset": 5]], "values": ["soil": ["offset": 6]]])
-        ?? $0.changes
+        ?? $0.requested.changes
     }
     let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
     #expect(settings.offset("temperature") == Offset(value: 5, isConfigured: false))
@@ -129,9 +130,9 @@ import Testing
       return DeviceSettings(address, entry, record, in: configuration([entry])).profile.properties.map(\.name)
     }
     #expect(used(nil) == ["period"])
-    #expect(used(record { $0.changes.properties = ["temperature"] }) == ["temperature"])
-    #expect(used(record { $0.changes.exclude = ["period"] }) == ["temperature"])
-    #expect(used(record { $0.changes.properties = ["auto"] }).first == "period")
+    #expect(used(record { $0.requested.changes.properties = ["temperature"] }) == ["temperature"])
+    #expect(used(record { $0.requested.changes.exclude = ["period"] }) == ["temperature"])
+    #expect(used(record { $0.requested.changes.properties = ["auto"] }).first == "period")
   }
 
   @Test func settingsHaveTheTypesOfTheirOptions() throws {
@@ -143,7 +144,7 @@ import Testing
       $0.every = 60
       $0.pairing = .always
     }
-    let record = record { $0.changes.gateway = here }
+    let record = record { $0.requested.changes.gateway = here }
     let device = try #require(configuration([entry]).settings(address, name: nil, record: record, in: here))
     #expect(device.id.description == "kitchen" && !device.hasSharedID)
     #expect(!device.isEnabled && device.gateway == here && device.pairing == .always)
@@ -152,7 +153,7 @@ import Testing
 
   @Test func commandsAndRequestsOverrideTheConfiguration() {
     func period(_ desired: [String: DeviceRecord.Desired]) -> SourcedValue? {
-      let record = record { $0.desired = desired }
+      let record = record { $0.requested.desired = desired }
       let device = configuration([entry { $0.period = 70 }])
         .settings(address, name: nil, record: record, in: here)
       return device.map { self.period($0, record) }
@@ -172,7 +173,7 @@ import Testing
   @Test(arguments: [1, 19, 65536])
   func storedValueOutOfRangeIsIgnored(period: Int) throws {
     let record = record {
-      $0.desired = ["period": DeviceRecord.Desired(value: .integer(period), source: .command)]
+      $0.requested.desired = ["period": DeviceRecord.Desired(value: .integer(period), source: .command)]
     }
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: record, in: here))
     #expect(device.desired(named: "period", record).override == nil)
@@ -190,7 +191,7 @@ import Testing
     let device = configuration.settings(address, name: "BBC x", record: nil, in: here)
     #expect(device?.id == hall)
     #expect(device?.hasSharedID == true)
-    let renamed = record { $0.changes.id = try? DeviceID("attic") }
+    let renamed = record { $0.requested.changes.id = try? DeviceID("attic") }
     #expect(
       configuration.settings(address, name: "BBC x", record: renamed, in: here)?.hasSharedID == false)
   }
@@ -220,13 +221,13 @@ import Testing
       return assignment
     }
     #expect(assignment(nil) == .unmatched)
-    #expect(assignment(entry()) { $0.isRemoved = true } == .removed)
+    #expect(assignment(entry()) { $0.requested.isRemoved = true } == .removed)
     #expect(
       assignment(nil) { record in
-        record.isAdded = true
-        record.isRemoved = true
+        record.requested.isAdded = true
+        record.requested.isRemoved = true
       } == .removed)
-    guard case .here = assignment(nil, { $0.isAdded = true }) else {
+    guard case .here = assignment(nil, { $0.requested.isAdded = true }) else {
       return #expect(Bool(false), "not added")
     }
     let pinned = entry { $0.gateway = attic }
@@ -234,7 +235,7 @@ import Testing
       return #expect(Bool(false), "not assigned to the gateway attic")
     }
     #expect(device.gateway == attic)
-    guard case .here = assignment(pinned, { $0.changes.gateway = here }) else {
+    guard case .here = assignment(pinned, { $0.requested.changes.gateway = here }) else {
       return #expect(Bool(false), "the request does not override the configured gateway")
     }
     guard case .here = assignment(entry { $0.isEnabled = false }) else {

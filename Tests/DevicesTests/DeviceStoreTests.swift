@@ -28,15 +28,15 @@ import Testing
     store.change(address) { $0.counter = 1 }
     try await eventually("the first change") { try stored()?.counter == 1 }
     store.change(address) { $0.model = "V2" }
-    store.change(address) { $0.isAdded = true }
-    try await eventually("what was requested") { try stored()?.isAdded == true }
-    store.change(address) { $0.isDisabledElsewhere = true }
-    try await eventually("the device is disabled elsewhere") { try stored()?.isDisabledElsewhere == true }
+    store.change(address) { $0.requested.isAdded = true }
+    try await eventually("what was requested") { try stored()?.requested.isAdded == true }
+    store.change(address) { $0.requested.isDisabledElsewhere = true }
+    try await eventually("it is disabled elsewhere") { try stored()?.requested.isDisabledElsewhere == true }
     let key: ValueKey = "light"
     store.change(address) {
-      $0.values[key] = ValueTable.Entry(written: "light", isNumber: true, isConfirmed: true, lastSeen: 1)
+      $0.valueTable[key] = ValueTable.Entry(written: "light", isNumber: true, isConfirmed: true, lastSeen: 1)
     }
-    store.change(address) { $0.values[key] = nil }
+    store.change(address) { $0.valueTable[key] = nil }
     store.change(address) { $0.model = "V1" }
     try await eventually("the value is removed") { try stored()?.model == "V1" }
     await database.close(within: patience)

@@ -16,7 +16,8 @@ struct LinkBench {
     isOnDemand: Bool = false
   ) {
     machine = LinkMachine(
-      now: seen.now, interval: interval, isOnDemand: isOnDemand, pairing: pairing, spread: 0.0)
+      now: seen.now, interval: interval, isOnDemand: isOnDemand, pairing: pairing,
+      servicesLimit: .seconds(3), spread: 0.0)
     seen.isPaired = isPaired
   }
 

@@ -261,7 +261,7 @@ struct LinkSimulation {
     case .offline:
       if !isOnline { fail("offline twice") }
       isOnline = false
-    case .report(let trouble): if bench.machine.lastError != trouble { fail("reports what it does not keep") }
+    case .log(let trouble): if bench.machine.lastError != trouble { fail("reports what it does not keep") }
     }
   }
 

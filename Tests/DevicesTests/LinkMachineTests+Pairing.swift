@@ -17,7 +17,7 @@ extension LinkMachineTests {
   @Test func failedPairingIsRetriedWithBackOff() {
     var bench = LinkBench(.always).connecting()
     for seconds in [1, 2, 4] {
-      let reports: [Machine.Action] = [.report(.pairingFailed(PairingError.refused.description))]
+      let reports: [Machine.Action] = [.log(.pairingFailed(PairingError.refused.description))]
       #expect(bench.connected(.notPaired(.refused)) == (seconds == 1 ? reports : []))
       #expect(bench.wait == .seconds(seconds))
       #expect(bench.timer() == [.connect] && bench.pairsFirst)
@@ -57,7 +57,7 @@ extension LinkMachineTests {
       #expect(bench.failed(.keyMissing).last != .forget)
       _ = bench.timer()
     }
-    #expect(bench.failed(.keyMissing) == [.report(.bondLost(pairsAgain: true)), .forget])
+    #expect(bench.failed(.keyMissing) == [.log(.bondLost(pairsAgain: true)), .forget])
     bench.seen.isPaired = false
     expectConnectsAtOnce(&bench)
     #expect(bench.pairsFirst)
@@ -75,7 +75,7 @@ extension LinkMachineTests {
       _ = bench.failed(.keyMissing)
       _ = bench.timer()
     }
-    #expect(bench.failed(.keyMissing) == [.report(.bondLost(pairsAgain: false))])
+    #expect(bench.failed(.keyMissing) == [.log(.bondLost(pairsAgain: false))])
     #expect(bench.wait == .seconds(60))
     // However often it happens.
     for minutes in [2, 4, 8] {
@@ -111,7 +111,7 @@ extension LinkMachineTests {
     let cutShort = CentralError.cutShort("br-connection-canceled")
     var bench = LinkBench(.always, isPaired: true).connecting()
     for attempt in 0..<10 {
-      let reports: [Machine.Action] = [.report(.connectFailed(cutShort.description))]
+      let reports: [Machine.Action] = [.log(.connectFailed(cutShort.description))]
       #expect(bench.failed(cutShort) == (attempt == 0 ? reports : []))
       _ = bench.timer()
     }
@@ -164,14 +164,14 @@ extension LinkMachineTests {
   func unreadableOnTwoLinksWantsPairing(error: CentralError) {
     var bench = connecting
     _ = bench.connected()
-    let subscribeFailed = Machine.Action.report(.subscribeFailed(error.description))
+    let subscribeFailed = Machine.Action.log(.subscribeFailed(error.description))
     #expect(bench.subscribed(.unreadable(error)) == [subscribeFailed, .disconnect])
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
     for minutes in [1, 2, 4] {
       _ = bench.timer()
       _ = bench.connected()
       #expect(
-        bench.subscribed(.unreadable(error)) == (minutes == 1 ? [.report(.wantsPairing)] : []) + [.disconnect]
+        bench.subscribed(.unreadable(error)) == (minutes == 1 ? [.log(.wantsPairing)] : []) + [.disconnect]
       )
       #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60 * minutes))
       #expect(!bench.pairsFirst)

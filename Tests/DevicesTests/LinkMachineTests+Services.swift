@@ -13,7 +13,7 @@ extension LinkMachineTests {
     expectConnectsAtOnce(&bench)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
       _ = bench.connected(.unsuitable(lacks: []))
-      #expect(bench.timer() == (minutes == 1 ? [.report(.unsuitable(lacks: []))] : []) + [.disconnect])
+      #expect(bench.timer() == (minutes == 1 ? [.log(.unsuitable(lacks: []))] : []) + [.disconnect])
       _ = bench.disconnectCompleted()
       // Coming into range does not shorten the back-off.
       #expect(bench.range(true) == [] && bench.wait == .seconds(60 * minutes))
@@ -29,7 +29,7 @@ extension LinkMachineTests {
     #expect(bench.timer() == [.forget])
     expectConnectsAtOnce(&bench)
     _ = bench.connected(.unsuitable(lacks: []))
-    #expect(bench.timer().first == .report(.unsuitable(lacks: [])))
+    #expect(bench.timer().first == .log(.unsuitable(lacks: [])))
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60))
   }
 
@@ -60,7 +60,7 @@ extension LinkMachineTests {
     _ = bench.connected(.unsuitable(lacks: [first, second]))
     bench.pass(1)
     #expect(bench.connected(.unsuitable(lacks: [second])) == [] && bench.wait == .seconds(2))
-    #expect(bench.timer() == [.report(.unsuitable(lacks: [second])), .disconnect])
+    #expect(bench.timer() == [.log(.unsuitable(lacks: [second])), .disconnect])
   }
 
   @Test func servicesAddedAMomentLaterAreUsedAtOnce() {
@@ -70,7 +70,7 @@ extension LinkMachineTests {
 
   @Test func linkThatEndsBeforeTheServicesAppearIsRetriedLater() {
     var bench = LinkBench().awaitingServices()
-    #expect(bench.disconnected() == [.report(.unsuitable(lacks: []))] && bench.wait == .seconds(60))
+    #expect(bench.disconnected() == [.log(.unsuitable(lacks: []))] && bench.wait == .seconds(60))
     #expect(bench.timer() == [.connect])
     // The new attempt ends only with its result.
     #expect(bench.disconnected() == [] && bench.wait == nil)
@@ -78,7 +78,7 @@ extension LinkMachineTests {
 
   @Test func pairedPeripheralIsNotRemovedForItsServices() {
     var bench = LinkBench(isPaired: true).awaitingServices()
-    #expect(bench.timer() == [.report(.unsuitable(lacks: [])), .disconnect])
+    #expect(bench.timer() == [.log(.unsuitable(lacks: [])), .disconnect])
     // The discovery of its services may have failed.
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
     #expect(bench.timer() == [.connect])
@@ -94,7 +94,7 @@ extension LinkMachineTests {
     #expect(bench.reconnect() == [.disconnect])
     expectConnectsAtOnce(&bench)
     bench = LinkBench().awaitingServices()
-    #expect(bench.becameUnusable("HID") == [.report(.unusable("HID")), .disconnect])
+    #expect(bench.becameUnusable("HID") == [.log(.unusable("HID")), .disconnect])
     bench = LinkBench().awaitingServices()
     #expect(bench.take(.unpair) == [.forget])
   }
@@ -104,7 +104,7 @@ extension LinkMachineTests {
       var bench = LinkBench(isPaired: isPaired).live()
       #expect(
         bench.becameUnusable("HID") == [
-          .report(.unusable("HID")), .offline, isPaired ? .forget : .disconnect,
+          .log(.unusable("HID")), .offline, isPaired ? .forget : .disconnect,
         ])
       // It is told again before the link has ended.
       #expect(bench.becameUnusable("HID") == [])

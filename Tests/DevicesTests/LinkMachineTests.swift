@@ -41,12 +41,12 @@ import Testing
       // Reported once.
       #expect(
         bench.failed(Self.aborted)
-          == (seconds == 1 ? [.report(.connectFailed("le-connection-abort-by-local"))] : []))
+          == (seconds == 1 ? [.log(.connectFailed("le-connection-abort-by-local"))] : []))
       #expect(bench.state == .waiting && bench.wait == .seconds(seconds))
       #expect(bench.timer() == [.connect])
     }
     let timeout = CentralError.timedOut("Connect: no answer in time")
-    #expect(bench.failed(timeout) == [.report(.connectFailed(timeout.description))], "another trouble")
+    #expect(bench.failed(timeout) == [.log(.connectFailed(timeout.description))], "another trouble")
   }
 
   /// It is probably switched off.
@@ -90,7 +90,7 @@ import Testing
     _ = bench.subscribed()
     #expect(bench.adapterWentAway() == [.offline])
     #expect(bench.range(true) == [.connect])
-    #expect(bench.failed(.disconnected) == [.report(.connectFailed("the link is gone"))])
+    #expect(bench.failed(.disconnected) == [.log(.connectFailed("the link is gone"))])
     #expect(bench.wait == .seconds(1))
   }
 
@@ -125,7 +125,7 @@ import Testing
     for result in [Machine.Connection.failed(.refused("HID")), .notPaired(.failed(.refused("HID")))] {
       var bench = LinkBench(.always).connecting()
       for minutes in [1, 2, 4] {
-        #expect(bench.connected(result) == (minutes == 1 ? [.report(.unusable("HID"))] : []))
+        #expect(bench.connected(result) == (minutes == 1 ? [.log(.unusable("HID"))] : []))
         #expect(bench.wait == .seconds(60 * minutes))
         #expect(bench.timer() == [.connect])
       }
@@ -168,7 +168,7 @@ import Testing
     var bench = connecting
     for number in 1...7 {
       _ = bench.connected()
-      #expect(bench.disconnected() == (number == 5 ? [.report(.wantsPairing)] : []))
+      #expect(bench.disconnected() == (number == 5 ? [.log(.wantsPairing)] : []))
       _ = bench.timer()
     }
   }
@@ -213,7 +213,7 @@ import Testing
       bench.reading()
       #expect(bench.timer() == [] && bench.wait == .seconds(30))
     }
-    #expect(bench.timer() == [.report(.silent(.seconds(30))), .offline, .disconnect])
+    #expect(bench.timer() == [.log(.silent(.seconds(30))), .offline, .disconnect])
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(wait))
   }
 
@@ -232,7 +232,7 @@ import Testing
 
   @Test func unansweredOperationEndsTheLink() {
     var bench = live
-    #expect(bench.take(.unresponsive) == [.report(.unresponsive), .offline, .disconnect])
+    #expect(bench.take(.unresponsive) == [.log(.unresponsive), .offline, .disconnect])
     // A second one is late too, and the end of the link is reported.
     #expect(bench.take(.unresponsive) == [] && bench.disconnected() == [])
     #expect(bench.state == .leaving)
@@ -262,7 +262,7 @@ import Testing
     bench.reading()
     // The timer was set when it went online; now it is set to the remaining time.
     #expect(bench.timer() == [] && bench.wait == .seconds(10))
-    #expect(bench.timer() == [.report(.silent(.seconds(30))), .offline, .disconnect])
+    #expect(bench.timer() == [.log(.silent(.seconds(30))), .offline, .disconnect])
   }
 
   /// Such as the period of a sensor that the peripheral lacks.

@@ -61,10 +61,10 @@ struct LinkScheduleBench {
   /// Its link has ended, or it is out of range.
   mutating func ends(_ device: Int) { schedule.leave(Self.address(device)) }
 
-  mutating func review() -> [LinkSchedule.Action] {
-    let busy = Set(busy.map(Self.address))
-    return schedule.review(at: now) { busy.contains($0) }
-  }
+  mutating func review() -> [LinkSchedule.Action] { schedule.review(at: now, isBusy: isBusy) }
 
-  var queue: [Int] { schedule.turns(at: now).map { Int($0.device.value) } }
+  private var isBusy: (BluetoothAddress) -> Bool { { [busy] in busy.contains(Int($0.value)) } }
+
+  var turns: [(device: BluetoothAddress, next: Moment?)] { schedule.turns(at: now, isBusy: isBusy) }
+  var queue: [Int] { turns.map { Int($0.device.value) } }
 }

@@ -43,6 +43,21 @@ import Testing
     #expect(bench.review() == [.giveUp(Bench.address(1))])
   }
 
+  /// While it copies a data log, say: a time that has passed would be published.
+  @Test func nobodyIsToldATimeThatABusyDeviceDecides() {
+    var bench = Bench(links: 1)
+    for device in 0..<3 { _ = bench.asks(device) }
+    bench.busy = [0]
+    #expect(bench.review() == [] && bench.schedule.deadline == bench.start + .seconds(60))
+    #expect(bench.turns.map(\.next) == [65, 130].map { bench.start + .seconds($0) })
+    bench.pass(60)
+    #expect(bench.review() == [] && bench.schedule.deadline == nil)
+    #expect(bench.turns.map(\.next) == [nil, nil])
+    bench.busy = []
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    #expect(bench.turns.map(\.next) == [5, 70].map { bench.now + .seconds($0) })
+  }
+
   @Test func aLinkThatIsBeingMadeIsNotGivenUp() {
     var bench = Bench(links: 1)
     bench.schedule.occupy(Bench.address(0), on: 0, for: nil, isNew: false)
@@ -67,7 +82,7 @@ import Testing
     #expect(bench.asks(9) == 0)
     bench.pass(100_000)
     #expect(bench.review() == [] && bench.schedule.deadline == nil)
-    #expect(bench.schedule.turns(at: bench.now).map(\.next) == [nil, nil])
+    #expect(bench.turns.map(\.next) == [nil, nil])
   }
 
   @Test func aDeviceForWhichACommandWaitsIsNext() {
@@ -237,7 +252,7 @@ import Testing
     bench.schedule.wasNumbered(Bench.address(0), at: bench.now)
     for device in 2..<4 { _ = bench.asks(device) }
     bench.schedule.wasNumbered(Bench.address(3), at: bench.now)
-    let turns = bench.schedule.turns(at: bench.now)
+    let turns = bench.turns
     #expect(turns.map(\.device) == [2, 3].map(Bench.address))
     #expect(turns[0].next == bench.now + .seconds(10) && turns[1].next == nil)
   }
@@ -261,7 +276,7 @@ import Testing
     _ = bench.asks(0)
     bench.pass(20)
     for device in 1..<6 { _ = bench.asks(device) }
-    let times = bench.schedule.turns(at: bench.now).map { bench.start.duration(to: $0.next ?? bench.start) }
+    let times = bench.turns.map { bench.start.duration(to: $0.next ?? bench.start) }
     #expect(times == [65, 85, 130, 150].map(Duration.seconds))
     #expect(bench.schedule.expectedWait(on: 0) == .seconds(3 * 65))
   }

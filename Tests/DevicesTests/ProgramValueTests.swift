@@ -68,6 +68,17 @@ import Testing
       ("Wind speed: 5 mph", "wind_speed", .integer(5), nil), ("rssi:-70dBm", "rssi", .integer(-70), "dBm"),
       ("room:5a", "room", .text("5a"), nil), ("class:5A", "class", .text("5A"), nil),
       ("i:5 A", "i", .integer(5), "A"), ("room:5 North wing", "room", .text("5 North wing"), nil),
+      ("pin 0:512", "pin_0", .integer(512), nil), ("Temp 1:23.5", "temp_1", .number(23.5), nil),
+      ("plant 1:3", "plant_1", .integer(3), nil), ("Lab 2: 25", "lab_2", .integer(25), nil),
+      ("Lab 2=25", "lab_2", .integer(25), nil), ("Lab 2:25 C", "lab_2", .integer(25), "°C"),
+      ("pot 25:30", "pot_25", .integer(30), nil), ("Lab 2:60", "lab_2", .integer(60), nil),
+      ("Soil Moisture::512", "soil_moisture", .integer(512), nil), ("t: :21", "t", .integer(21), nil),
+      ("t=:21", "t", .integer(21), nil), ("Temp = :21", "temp", .integer(21), nil),
+      ("temp:21c", "temp", .integer(21), "°C"), ("Temp: -5c", "temp", .integer(-5), "°C"),
+      ("Temp: 70.5f", "temp", .number(70.5), "°F"), ("Temp: 5 c", "temp", .integer(5), "°C"),
+      ("Temp: 21° C", "temp", .integer(21), "°C"), ("Temp: 21 ° F", "temp", .integer(21), "°F"),
+      ("Heading: 90°", "heading", .integer(90), "°"), ("class:5c", "class", .text("5c"), nil),
+      ("byte:1f", "byte", .text("1f"), nil), ("id:1234c", "id", .text("1234c"), nil),
 
       ("Ｔｅｍｐ:1", "temp", .integer(1), nil), ("العربية:3", "العربية", .integer(3), nil),
       ("อุณหภูมิ:3", "อุณหภูมิ", .integer(3), nil), ("đường:1", "duong", .integer(1), nil),
@@ -77,7 +88,7 @@ import Testing
     #expect(values.count == 1)
     let found = try #require(values.first)
     #expect(found.name.key.description == key && found.value == value && found.unit == unit)
-    #expect(ProgramValue.values(in: Array(text.utf8)).isValues)
+    #expect(ProgramValue.values(in: Array(text.utf8)).isOnlyValues)
   }
 
   @Test(
@@ -86,6 +97,9 @@ import Testing
       ("t:24\th:55;", #"{"t":24,"h":55}"#), ("t:24 C;h:55%", #"{"t":24,"h":55}"#),
       ("t:1  h:2", #"{"t":1,"h":2}"#), ("t: 24 h: 55", #"{"t":24,"h":55}"#),
       ("x: 1 y: -2 z= 3", #"{"x":1,"y":-2,"z":3}"#),
+      ("Temp: 23 C Hum: 45 %", #"{"temp":23,"hum":45}"#), ("a: 1 ° C b: 2", #"{"a":1,"b":2}"#),
+      ("Sensors: Temp=23°C, Light=120", #"{"temp":23,"light":120}"#), ("In: a:1 b:2", #"{"a":1,"b":2}"#),
+      ("x::1 y::2", #"{"x":1,"y":2}"#), (#"{"player 2":25}"#, #"{"player_2":25}"#),
       ("T:21C;L:120 lux", #"{"t":21,"l":120}"#), ("T:21C;L:120 candles", #"{"t":21,"l":120}"#),
       (#"{"a":{"b":{"c":1}},"t":"x"}"#, #"{"a_b_c":1,"t":"x"}"#), (#"{"온도":21}"#, #"{"온도":21}"#),
     ])
@@ -99,6 +113,8 @@ import Testing
     "the answer:is no number", "a:" + String(repeating: "x", count: 256), "at 12:30", "Lab 2:25",
     String(repeating: "n", count: 33) + ":1", String(repeating: "n", count: 300) + ":1", "a:1;;b:2",
     "a:1;b:x",
+    "at 12:30 PM", "time=12:30", "Mon 8:30, Tue 9:15", "1:20", "a::b", "a:::1", "In: a:1, left",
+    "x: 5 mph y: 2",
     "a:b=c:1", "Error: 404 not found", "x: 1 left y: 2", "[1,2]", #"{"a":1}{"b":2}"#, #"{"a":[1]}"#,
     #"{"1":2}"#, #"{"a":null}"#,
     "{a:1}",
@@ -107,9 +123,24 @@ import Testing
   ])
   func otherMessagesHaveNoValues(text: String) { #expect(Self.values(text) == []) }
 
+  @Test(arguments: ["Lab 2:25", "temp:9c"]) func whatIsKnownAsANumberIsNoTimeAndNoClass(text: String) {
+    let message = ProgramValue.values(in: Array(text.utf8)) { _ in true }
+    #expect(message.values.map(\.isNumber) == [true])
+  }
+
+  @Test(
+    arguments: [
+      ("player 2:25", "player 2", "player_2"), ("1:20", "1", "1"), ("10:20", "10", "10"),
+      ("t::21", "t:", "t"), (":=:1", ":=", nil), ("a:b", "a", "a"), ("note b:c", "note b", nil),
+    ] as [(String, String, String?)])
+  func nameThatIsApartIsThatOfAnyNumber(text: String, name: String, key: String?) {
+    let message = ProgramValue.values(in: Array(text.utf8), name: Array(name.utf8))
+    #expect(message.values.first?.name.key.description == key)
+  }
+
   @Test func messageThatHasMoreThanValuesIsNotWhole() {
     let message = ProgramValue.values(in: Array(#"{"a":1,"b":[1]}"#.utf8))
-    #expect(message.values.count == 1 && !message.isValues)
+    #expect(message.values.count == 1 && !message.isOnlyValues)
   }
 
   @Test(
@@ -155,6 +186,7 @@ import Testing
       ("soil 1", "%", "Soil 1", "%", "moisture"), ("bat", "%", "Bat", "%", "battery"),
       ("CO2", "ppm", "CO2", "ppm", "carbon_dioxide"), ("dust", "ppm", "Dust", "ppm", nil),
       ("distance_cm", nil, "Distance", "cm", nil), ("light_lx", nil, "Light", "lx", "illuminance"),
+      ("Heading", "°", "Heading", "°", nil), ("temperature", "°", "Temperature", "°C", "temperature"),
       // That of the name counts more.
       ("t_F", "°C", "T", "°F", "temperature"), ("temperature", "°F", "Temperature", "°F", "temperature"),
       // Not the ampere, nor a unit alone.

@@ -245,11 +245,21 @@ import Testing
     #expect(bench.handOver(desired: 6, mayHaveCommands: false) == [], "its value is desired there")
     #expect(bench.machine.deadline == nil)
     bench = handedOver()
-    #expect(bench.handOver(desired: 8, mayHaveCommands: false) == [])
+    #expect(bench.handOver(mayHaveCommands: false) == [], "what is desired there is not known")
+    #expect(bench.handOver(desired: 7, mayHaveCommands: false) == [])
     #expect(bench.expire(at: start + .seconds(60)) == ["a: timeout not applied within 60 s"])
     bench = handedOver()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 6"], "this gateway has the device again")
+  }
+
+  @Test func commandWithTTLDoesNotUndoWhatWasSetElsewhereLater() {
+    var bench = Bench(desired: 5)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(bench.handOver(desired: 5) == [])
+    #expect(bench.handOver(desired: 8, mayHaveCommands: false) == ["a: superseded"])
+    _ = bench.linkUp()
+    #expect(bench.holds(1000) == ["publish 1000", "write 8"], "this gateway has the device again")
   }
 
   @Test(arguments: [6, 7, nil])

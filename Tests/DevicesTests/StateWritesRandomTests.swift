@@ -55,6 +55,8 @@ import Testing
   var desired: EncodedValue?
   /// A request has superseded the commands with lower tags than this.
   var supersededBelow = 0
+  /// The gateway that takes the device over has a value.
+  var isSetElsewhere = false
   var lastRead: EncodedValue?
   var published: EncodedValue?
   /// On this link; it is not retried on the same link.
@@ -160,7 +162,9 @@ import Testing
     inFlight = nil
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
+    isSetElsewhere = value != nil
     run(machine.handOver(value, mayHaveCommands: mayHaveCommands))
+    isSetElsewhere = false
     if let value { run(machine.change(.copied(value))) }
     // A command with a ttl keeps waiting.
     let open = commands.filter {
@@ -270,7 +274,7 @@ import Testing
       }
       commands[tag]?.final = outcome
     case .superseded:
-      if !commands.keys.contains(where: { $0 > tag }), supersededBelow <= tag {
+      if !commands.keys.contains(where: { $0 > tag }), supersededBelow <= tag, !isSetElsewhere {
         violations.append("superseded without a newer value")
       }
       commands[tag]?.final = outcome

@@ -315,40 +315,10 @@ import Testing
     try await withFixture(try Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
       try await fixture.online(Self.beacon)
-      for request in ["reconnect", "pair"] {
+      for request in ["reconnect", "pair", "identify"] {
         let reason = try await fixture.refusal("device/\(request)", #"{"id":"\#(Self.beacon)"}"#)
         #expect(reason.contains("only heard"), "\(reason)")
       }
-    }
-  }
-
-  @Test("A flag of a beacon is a binary sensor, and its battery has no flag")
-  func bits() async throws {
-    let source = #""source":{"service_data":"fd3d","prefix":"64","length":9,"at":"#
-    let contact = #"""
-      {"properties":{
-        "battery":{\#(source)2},"type":"uint8","bits":[0,7],"unit":"%",
-          "home_assistant":{"platform":"sensor","name":"Battery","device_class":"battery"}},
-        "open":{\#(source)3},"type":"bool","bit":1,
-          "home_assistant":{"platform":"binary_sensor","name":"Door","device_class":"door"}}}}
-      """#
-    var plan = Plan(devices: 0)
-    plan.absent = [.simulator]
-    plan.profiles = "\"contact\":\(contact)"
-    plan.entries = #"{"match":{"service":"fd3d"},"profile":"contact"}"#
-    plan.files = [
-      "0.json": #"{"address":"E6:7A:00:00:00:00","service_data":{"fd3d":"6440e407007500f812"}}"#
-    ]
-    try await withFixture(plan) { fixture in
-      try await fixture.startSimulator(["--peripheral", "\(fixture.folder.path)/0.json"])
-      try await fixture.message("\(Self.beacon)/battery", "100")
-      try await fixture.message("\(Self.beacon)/open", "true")
-      _ = try await fixture.observer.message(
-        "homeassistant/device/ble_\(Self.beacon)/config", within: Fixture.patience
-      ) { $0.text.contains(#""p":"binary_sensor""#) && $0.text.contains(#""dev_cla":"door""#) }
-      try await Self.advertise(fixture, 0, "fd3d", "644063040075" + "00f813")
-      try await fixture.message("\(Self.beacon)/battery", "99")
-      try await fixture.message("\(Self.beacon)/open", "false")
     }
   }
 

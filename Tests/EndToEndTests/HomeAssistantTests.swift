@@ -151,8 +151,6 @@ import Testing
       // One of five attempts must be fast enough, as the machine may be busy.
       var times: [Duration] = []
       while times.count < 5, !times.contains(where: { $0 < .seconds(15) }) {
-        // Documents of a micro:bit are at least a second apart.
-        try await Task.sleep(for: .seconds(1))
         let mark = try fixture.observer.mark
         try await fixture.observer.publish(Self.status, "online")
         let status = try await document(fixture, Self.status, after: mark)

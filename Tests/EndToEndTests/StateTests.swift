@@ -67,6 +67,24 @@ import Testing
     }
   }
 
+  @Test("A disk that does not answer at the start is reported, and awaited")
+  func silentDisk() async throws {
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
+      mkdir(fixture.folder.path + "/state", 0o700)
+      let path = try fixture.folder.write("", to: "state/\(Fixture.gatewayID).db")
+      // Whoever opens a file waits while another process has a lease of it, to which that is told by a signal.
+      signal(SIGIO, SIG_IGN)
+      let setLease: Int32 = 1024
+      let file = open(path, O_RDWR | O_CLOEXEC)
+      defer { close(file) }
+      try #require(fcntl(file, setLease, F_WRLCK) == 0)
+      try fixture.startGateway()
+      try await fixture.logged("waiting for the disk of the state folder, which does not answer")
+      #expect(fcntl(file, setLease, F_UNLCK) == 0)
+      try await fixture.logged("started")
+    }
+  }
+
   @Test("A full disk is reported by health and log; changes are written once there is space")
   func fullDisk() async throws {
     try await withFixture { fixture in

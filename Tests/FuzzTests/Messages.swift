@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Log
 import MQTT
 import TestSupport
@@ -43,7 +44,7 @@ private let kitchen = DeviceID(address)
 }
 
 private func check(_ verb: String, _ payload: [UInt8]) {
-  var transaction: String?
+  var transaction: JSONValue?
   do throws(RequestError) {
     let keys = try RequestHandler.keys(in: payload)
     transaction = try Sender.transaction(keys)

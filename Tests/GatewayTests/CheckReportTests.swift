@@ -37,8 +37,8 @@ import Testing
   @Test func wholeReportIsPrinted() throws {
     let record = record(address) {
       $0.name = "BBC micro:bit [zugev]"
-      $0.changes.name = "Küche"
-      $0.desired = ["period": DeviceRecord.Desired(value: .integer(5000), source: .command)]
+      $0.requested.changes.name = "Küche"
+      $0.requested.desired = ["period": DeviceRecord.Desired(value: .integer(5000), source: .command)]
     }
     let expected = """
       gateway.id                lab             config.json
@@ -216,9 +216,9 @@ import Testing
       configuration,
       [
         at(5) { $0.name = "other\u{1B}[2J" },
-        at(4) { $0.isAdded = true },
-        at(3) { ($0.name, $0.isDeleted) = ("BBC", true) },
-        at(2) { $0.isDeleted = true }, at(1) { $0.isRemoved = true },
+        at(4) { $0.requested.isAdded = true },
+        at(3) { ($0.name, $0.requested.isDeleted) = ("BBC", true) },
+        at(2) { $0.requested.isDeleted = true }, at(1) { $0.requested.isRemoved = true },
       ])
     let titles = Array(
       report.split(separator: "\n").filter { !$0.hasPrefix(" ") }.map(String.init).suffix(6))

@@ -82,6 +82,21 @@ extension DeviceDiscoveryTests {
         .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
   }
 
+  @Test func entityOfEachPlatformMayBeDisabledByDefault() throws {
+    let kinds: [HomeAssistantEntity.Kind] = [
+      .sensor(nil), .number(.box), .select([HomeAssistantEntity.Choice("One", .integer(1))]),
+      .switch(on: .integer(1), off: .integer(0)),
+    ]
+    let properties = kinds.enumerated().map { index, kind in
+      Property(
+        name: "p\(index)", service: .microbitTemperatureService, characteristic: .microbit(UInt16(index)),
+        access: [.read, .write, .notify], codec: .uint16, range: 0...10,
+        homeAssistant: [HomeAssistantEntity(kind, name: "P\(index)", isEnabled: false)])
+    }
+    let components = try components(with: properties)
+    for property in properties { #expect(components[property.name]?["en"] == .bool(false)) }
+  }
+
   /// Home Assistant refuses each value of a sensor that is to be a number and is none.
   @Test func whatIsNoNumberIsAnnouncedAsNone() throws {
     let record = try Codec(

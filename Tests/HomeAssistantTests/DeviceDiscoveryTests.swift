@@ -106,7 +106,7 @@ import Testing
         written: written, isNumber: isNumber, isConfirmed: isConfirmed, lastSeen: 1)
       return NamedValue(try #require(ValueName(written)).key, entry, nil, of: .microbitUARTReceived)
     }
-    device.values = [
+    device.namedValues = [
       try value("temp_C"), try value("light"), try value("door", isNumber: false), try value("온도"),
       try value("once", isConfirmed: false),
     ]

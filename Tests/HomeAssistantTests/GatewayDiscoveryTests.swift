@@ -163,8 +163,11 @@ import Testing
   }
 
   @Test func buttonsSendRequestsThatTheGatewayParses() {
-    for verb in ["scan", "adapter/reset", "device/reconnect"] {
-      #expect(map.inbound(map.bridgeRequest(verb).string) == .request(verb: verb))
-    }
+    let topics = [
+      "scan": map.scan, "adapter/reset": map.resetAdapter, "permit_join": map.permitJoining,
+      "device/reconnect": map.reconnect, "device/identify": map.identify,
+      "device/options": map.changeOptions,
+    ]
+    for (verb, topic) in topics { #expect(map.inbound(topic.string) == .request(verb: verb)) }
   }
 }

@@ -175,6 +175,26 @@ import Testing
     _ = try parse("[" + Array(repeating: "[[]],{\"a\":{}}", count: 100).joined(separator: ",") + "]")
   }
 
+  /// To hash 32 KiB of unordered combining characters takes a second; ten thousand accents on letters of their own take none.
+  @Test func combiningCharactersInARowAreLimited() throws {
+    func marks(_ count: Int) -> String {
+      "\"a" + String(repeating: "\u{345}\u{323}", count: count / 2) + "\""
+    }
+    #expect(try parse(marks(30)).text?.unicodeScalars.count == 31)
+    let tooMany = "line 1, column 1: too many combining characters follow each other"
+    #expect(error(Array(marks(32).utf8)) == tooMany)
+    #expect(error(Array(marks(32_000).utf8)) == tooMany)
+    #expect(error(Array("{\(marks(32_000)):1}".utf8))?.hasSuffix("follow each other") == true)
+    #expect(error(Array(("\"" + String(repeating: "\\u0323", count: 31) + "\"").utf8)) == tooMany)
+    _ = try parse("\"" + String(repeating: "e\u{301}", count: 10_000) + "\"")
+  }
+
+  @Test func longKeysAreRefused() throws {
+    func object(_ length: Int) -> String { "{\"" + String(repeating: "ä", count: length / 2) + "\":1}" }
+    _ = try parse(object(1024))
+    #expect(error(Array(object(1026).utf8)) == "line 1, column 2: a key has at most 1024 bytes")
+  }
+
   /// Whatever the bytes, parsing can at most fail.
   @Test func randomlyDamagedDocumentsDoNotCrash() {
     var random = SplitMix64(state: 5)

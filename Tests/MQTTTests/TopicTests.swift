@@ -21,6 +21,13 @@ import Testing
     #expect(TopicName("a\u{FDF0}\u{FFFD}") != nil)
   }
 
+  /// To hash a text of many takes seconds.
+  @Test func combiningCharactersInARowAreLimited() {
+    func topic(_ marks: Int) -> String { "a" + String(repeating: "\u{345}\u{323}", count: marks / 2) }
+    #expect(TopicName(topic(30)) != nil)
+    #expect(TopicName(topic(32)) == nil && TopicFilter(topic(30_000)) == nil)
+  }
+
   @Test func theLengthIsCountedInBytes() {
     #expect(TopicName(String(repeating: "a", count: 65535)) != nil)
     #expect(TopicName(String(repeating: "a", count: 65536)) == nil)

@@ -14,6 +14,18 @@ import Testing
     }
   }
 
+  @Test(
+    arguments: [
+      (#"{"t":1,"s":7,"n":"player 2","v":25}"#, "player 2"), (#"{"s":7,"n":"1","v":20}"#, "1"),
+      (#"{"t":1,"s":0,"n":"vopez 2","v":20}"#, "2"), (#"{"t":1,"s":0,"n":"vopez","v":20}"#, nil),
+      (#"{"t":1,"s":7,"n":"hello"}"#, nil), (#"{"t":1,"s":7,"v":1}"#, nil), ("vopez,player 2,25", "player 2"),
+      ("vopez energy 21", "energy"), ("vopez,7,42", nil), ("vopez,player 2:25", nil), ("1:20", nil),
+    ] as [(String, String?)])
+  func nameIsApartFromItsValue(line: String, name: String?) throws {
+    let packet = try #require(RadioPacket(Array(line.utf8)))
+    #expect(packet.valueName.map { String(decoding: $0, as: UTF8.self) } == name)
+  }
+
   /// What a receiver prints after its first line end, with what is read of it: `sender time message`.
   private static let lines: [(String, [String])] = [
     // `writeReceivedPacketToSerial`: a value, a text, a number, without a serial number, with quotes in the text.

@@ -43,7 +43,7 @@ import Testing
 
   func receive(_ values: Int..., of property: String = "temperature") {
     let index = device.description.profile.index(ofPropertyNamed: property)!
-    for value in values { device.channels[index].received(.integer(value)) }
+    for value in values { device.channels[index].reportReading(of: .integer(value)) }
   }
 
   func receive(line: String) {

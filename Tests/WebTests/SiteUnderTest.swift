@@ -162,7 +162,7 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-    for value in values { device.channels[property].received(value) }
+    for value in values { device.channels[property].reportReading(of: value) }
   }
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {

@@ -117,6 +117,8 @@ import Testing
     ("health", "", 200, #""healthy":true"#),
     ("health", "{}", 200, #""healthy":true"#),
     ("devices", #"{"transaction":"a"}"#, 200, #""transaction":"a""#),
+    ("devices", #"{"transaction":23}"#, 200, #""transaction":23"#),
+    ("devices", #"{"transaction":[23]}"#, 400, "the transaction is not a text"),
     ("fly", "{}", 400, "unknown request"),
     ("health", "[", 400, "not valid JSON"),
     ("property/get", #"{"id":"attic","property":"temperature"}"#, 404, "no device is called attic"),

@@ -14,11 +14,16 @@ extension Bluetoothd {
     case .resolving, .up, .disconnecting: return reply(to: request)
     case .none: break
     }
+    beginConnecting(index, request)
+    planForLink(of: index, after: timing.connectTimeout) { $0.cancelConnect(index, .abortByLocal) }
+  }
+
+  /// Waits for the radio, and then for the peripheral.
+  mutating func beginConnecting(_ index: DeviceKey, _ request: DBusCall) {
     beginAttempt(index)
     devices[index]?.link = .waiting(request)
     adapters[of: index].connecting.append(index)
     startConnects(of: index.adapter)
-    planForLink(of: index, after: timing.connectTimeout) { $0.cancelConnect(index, .abortByLocal) }
   }
 
   /// Invalidates the events scheduled for the device's link.

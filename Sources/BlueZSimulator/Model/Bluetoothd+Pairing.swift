@@ -29,12 +29,8 @@ extension Bluetoothd {
     // Pair is not answered until the link ends if there is a bond.
     if bonds.contains(index) { return }
     switch device.link {
-    case .none:
-      beginAttempt(index)
-      // The attempt has no time-out.
-      devices[index]?.link = .waiting(request)
-      adapters[of: index].connecting.append(index)
-      startConnects(of: index.adapter)
+    // The attempt has no time-out.
+    case .none: beginConnecting(index, request)
     case .up: beginPairing(index)
     // Begins when the link is up.
     case .waiting, .linking, .linked, .resolving, .disconnecting: break

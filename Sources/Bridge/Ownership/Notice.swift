@@ -73,7 +73,7 @@ extension OwnershipMachine.Notice {
       isDeleted: object["home_assistant"] == .string("deleted"),
       isDisabled: object["disabled_by"] == .string("request"),
       revision: object["revision"]?.integer.flatMap { Self.revisions.contains($0) ? $0 : nil } ?? 0,
-      values: Self.values(object["values"]),
+      valueTable: Self.valueTable(object["values"]),
       told: (object["told"]?.elements ?? []).suffix(HeardEvents.mostTold).compactMap(HeardEvents.Event.init),
       log: object["log"].flatMap { LogPosition($0) })
   }
@@ -87,7 +87,7 @@ extension OwnershipMachine.Notice {
   private static func time(_ json: JSONValue?) -> Timestamp? { json?.text.flatMap { Timestamp($0) } }
 
   /// A unit that only the configuration there gives is left out.
-  private static func values(_ json: JSONValue?) -> [ValueKey: ValueTable.Entry] {
+  private static func valueTable(_ json: JSONValue?) -> [ValueKey: ValueTable.Entry] {
     guard case .object(let values) = json else { return [:] }
     let today = Timestamp.now.day
     let read = values.members.lazy.compactMap { member -> (ValueKey, ValueTable.Entry)? in

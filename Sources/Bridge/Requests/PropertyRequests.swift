@@ -51,7 +51,7 @@ struct SetProperty: GatewayRequest {
       loop.timer(after: Self.replyTimeout($0, known)) { answer(CommandResult(known, .takenOver())) }
     }
     do throws(RequestError) {
-      try call.engine.execute(Command(id, property, value, timeToLive: ttl)) { result in
+      try call.engine.execute(Command(id, property, value, ttl: ttl)) { result in
         if case .pending = result.outcome, ttl != nil { return }
         deadline?.cancel()
         answer(result)

@@ -60,7 +60,7 @@ import Recording
   }
 
   private func call(
-    _ verb: String, _ transaction: String?, _ respond: @escaping @LoopActor (RequestResponse) -> Void
+    _ verb: String, _ transaction: JSONValue?, _ respond: @escaping @LoopActor (RequestResponse) -> Void
   ) -> RequestCall {
     RequestCall(engine: host.engine, host: host) { [log] result in
       if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
@@ -156,16 +156,15 @@ enum RequestTable {
 package struct RequestResponse: Sendable {
   package let result: Result<JSONValue, RequestError>
   /// The sender's.
-  package let transaction: String?
+  package let transaction: JSONValue?
 
-  package init(result: Result<JSONValue, RequestError>, transaction: String?) {
+  package init(result: Result<JSONValue, RequestError>, transaction: JSONValue?) {
     self.result = result
     self.transaction = transaction
   }
 
   /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.
   package var json: JSONValue {
-    let transaction = transaction.map(JSONValue.string)
     switch result {
     case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
     case .failure(let error):

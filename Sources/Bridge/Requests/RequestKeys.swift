@@ -13,7 +13,8 @@ extension RequestKeys {
   package static var own: [ConfigurationKey<Self>] { [] }
 
   package static var keys: [ConfigurationKey<Self>] {
-    own + [ConfigurationKey(ignored: "transaction", .transaction)]
+    // It was read before, so that errors can be answered with it.
+    own + [ConfigurationKey(ignored: "transaction", .any)]
   }
 
   init(_ keys: JSONObject) throws(RequestError) {
@@ -33,14 +34,6 @@ extension RequestKeys {
   var wrappedValue: Value {
     guard let projectedValue else { preconditionFailure("a request without a key that it requires") }
     return projectedValue
-  }
-}
-
-extension ConfigurationRule<String> {
-  /// The value of `transaction` was read before, so that errors can be answered with it.
-  fileprivate static var transaction: Self {
-    ConfigurationRule(
-      shape: .text(0...Sender.longestTransaction), parse: \.text, write: JSONValue.string)
   }
 }
 

@@ -27,12 +27,7 @@ struct SpoolQueue {
   private var content = SpoolFile.Content()
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
   private var pace: SpoolPace
-  /// How many may be sent and not acknowledged; nil without a connection, and when the broker has refused a message for now, until
-  /// ``resume()``. From then on it is 1 until the broker accepts one.
-  private var window: Int?
-  /// The largest window of the connection; nil: there is none.
-  private var mostUnacknowledged: Int?
-  private var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 0)
+  private var window = SpoolWindow()
 
   /// The messages that are not in the file; their numbers say nothing.
   private var memory: ArraySlice<Entry> = []
@@ -74,7 +69,7 @@ struct SpoolQueue {
   var hasMemory: Bool { !memory.isEmpty && fileState != .failing }
   /// Whether something may be sent now or a little later.
   var mayBeSent: Bool {
-    window != nil && (!batch.isEmpty || fileState == .failing && !memory.isEmpty)
+    window.isOpen && (!batch.isEmpty || fileState == .failing && !memory.isEmpty)
   }
   /// Whether the file is asked for something.
   var isWorking: Bool { work != nil }
@@ -107,13 +102,10 @@ struct SpoolQueue {
   }
 
   /// - Parameter receiveMaximum: how many messages the broker takes unacknowledged: half of them are for other messages.
-  mutating func connected(receiveMaximum: Int) {
-    mostUnacknowledged = max(1, min(32, receiveMaximum / 2))
-    window = mostUnacknowledged
-  }
+  mutating func connected(receiveMaximum: Int) { window.connected(receiveMaximum: receiveMaximum) }
 
   /// Nothing more is sent on this connection.
-  mutating func pause() { (window, mostUnacknowledged) = (nil, nil) }
+  mutating func pause() { window.close() }
 
   /// What was sent is sent again on the next connection.
   mutating func disconnected() {
@@ -135,9 +127,7 @@ struct SpoolQueue {
   /// The broker has acknowledged these, or rejected them for good.
   mutating func completed(_ numbers: [Int64], rejected: Int = 0) {
     sent.removeAll { numbers.contains($0.number) }
-    guard numbers.count > rejected else { return }
-    refusalBackOff.reset()
-    if window != nil { window = mostUnacknowledged }
+    if numbers.count > rejected { window.accepted() }
   }
 
   /// The broker has refused this message for now.
@@ -145,16 +135,12 @@ struct SpoolQueue {
   mutating func refused(_ number: Int64) -> Duration? {
     guard sent.contains(where: { $0.number == number }) else { return nil }
     refused.insert(number)
-    guard window != nil else { return nil }
-    window = nil
-    return refusalBackOff.next()
+    return window.refused()
   }
 
   /// The broker may take what it has refused.
   mutating func resume() {
-    guard window == nil, mostUnacknowledged != nil else { return }
-    window = 1
-    unsend(sent.filter { refused.contains($0.number) })
+    if window.resume() { unsend(sent.filter { refused.contains($0.number) }) }
   }
 
   mutating func writeMemory() { isWriteDue = true }
@@ -169,9 +155,9 @@ struct SpoolQueue {
 
   /// The messages to send now, in order.
   mutating func next(at now: Moment) -> [Entry] {
-    guard let window else { return [] }
+    guard let most = window.size else { return [] }
     var entries: [Entry] = []
-    while sent.count < window, pace.mayTake(at: now), let next = takeNext() {
+    while sent.count < most, pace.mayTake(at: now), let next = takeNext() {
       pace.take()
       sent.append(next)
       entries.append(next)
@@ -197,11 +183,11 @@ struct SpoolQueue {
       next.added = Array(memory)
       (memory, memoryBytes, isWriteDue) = ([], 0, false)
     }
-    if window != nil, batch.isEmpty, content.messages > 0, content.last > lastRead {
+    if window.isOpen, batch.isEmpty, content.messages > 0, content.last > lastRead {
       next.readAfter = lastRead
     }
     // A removal waits for other work on the file, as each change of the file wears out a memory card.
-    let isIdle = sent.isEmpty && (batch.isEmpty || window == nil)
+    let isIdle = sent.isEmpty && (batch.isEmpty || !window.isOpen)
     if isIdle || next != SpoolFile.Work(), deliveredThrough > removedThrough {
       next.deliveredThrough = deliveredThrough
     }
@@ -234,6 +220,44 @@ struct SpoolQueue {
     // What was read from a full disk is sent, and more is read, though nothing can be removed.
     fileState = .usable
     return nil
+  }
+}
+
+/// How many messages may be sent and not acknowledged.
+struct SpoolWindow {
+  /// nil without a connection, and when the broker has refused a message for now, until ``resume()``. From then on it is 1 until
+  /// the broker accepts one.
+  private(set) var size: Int?
+  /// The largest size on the connection; nil: there is none.
+  private var largest: Int?
+  private var backOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 0)
+
+  var isOpen: Bool { size != nil }
+
+  mutating func connected(receiveMaximum: Int) {
+    largest = max(1, min(32, receiveMaximum / 2))
+    size = largest
+  }
+
+  mutating func close() { (size, largest) = (nil, nil) }
+
+  mutating func accepted() {
+    backOff.reset()
+    if isOpen { size = largest }
+  }
+
+  /// - Returns: after which time to call ``resume()``; nil: that is to be called anyway.
+  mutating func refused() -> Duration? {
+    guard isOpen else { return nil }
+    size = nil
+    return backOff.next()
+  }
+
+  /// - Returns: whether a refusal had closed it.
+  mutating func resume() -> Bool {
+    guard !isOpen, largest != nil else { return false }
+    size = 1
+    return true
   }
 }
 

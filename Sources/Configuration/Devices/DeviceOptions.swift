@@ -53,7 +53,7 @@ package struct DeviceOptions: Sendable, Equatable {
   }
 
   /// ``desired`` with ``period``.
-  package var desiredValues: [Named<JSONValue>] {
+  var desiredValues: [Named<JSONValue>] {
     (self.desired ?? []) + (periodJSON.map { [Named("period", $0)] } ?? [])
   }
 
@@ -127,7 +127,7 @@ extension DeviceOptionsPatch: ConfigurationSection {
 
 extension DeviceOptions {
   /// The most members that requests set of an option whose members are set one by one.
-  package static let mostMembers = 64
+  private static let mostMembers = 64
 
   /// Of which options a patch that was applied has left too many members.
   package func excess(after patch: DeviceOptionsPatch, at path: ConfigurationPath) -> [ConfigurationError] {

@@ -96,14 +96,13 @@ extension Configuration {
       }
     }
     let desired = Set((options.desired ?? []).map(\.name))
-    for (name, value) in options.desiredValues.map({ ($0.name, $0.value) }) {
-      let isShort = !desired.contains(name)
-      let place = isShort ? path.key(name) : path.key("desired").key(name)
-      guard let property = profile.property(named: name) else {
-        unknown(name, isShort ? path.name(name) : path.key("desired").name(name))
-        continue
+    for member in options.desiredValues {
+      let place = desired.contains(member.name) ? path.key("desired") : path
+      if let property = profile.property(named: member.name) {
+        errors += property.problem(withDesired: member.value).map { [place.key(member.name).error($0)] } ?? []
+      } else {
+        unknown(member.name, place.name(member.name))
       }
-      if let problem = property.problem(withDesired: value) { errors.append(place.error(problem)) }
     }
     return errors
   }

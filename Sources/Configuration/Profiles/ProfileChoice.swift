@@ -4,7 +4,7 @@ import JSON
 /// Profiles by name or file, for programs without a configuration.
 extension Profile {
   /// The folders of profiles that are tried when none is named.
-  package static let directories = [
+  private static let directories = [
     "./deploy/profiles", "/etc/microbit-gateway/profiles.d", installedDirectory,
   ]
   /// Where the package installs profiles, which a configuration can name in `profiles_directory`.

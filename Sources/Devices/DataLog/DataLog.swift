@@ -19,7 +19,7 @@ import Log
   private(set) var isCopying = false
   private var forgetting: LoopTimer?
   /// Admits one transfer at a time: the service has no queue.
-  private let turn = AsyncMutex()
+  private let mutex = AsyncMutex()
   private var transfer: LogTransfer?
   /// Whether the characteristic is subscribed to on this link.
   private var isSubscribed = false
@@ -115,7 +115,7 @@ import Log
       case .take(let bytes):
         for row in table.take(bytes) {
           let measured = times.measured(row)
-          for (observer, _) in device.observers { observer.logged(row, measured: measured) }
+          device.tellObservers { $0.logged(row, measured: measured) }
         }
       case .write, .end: return
       }
@@ -138,8 +138,8 @@ import Log
     from offset: Int, tail: [UInt8], on central: Central,
     _ handle: @escaping @LoopActor (LogMachine.Action) -> Void
   ) async -> LogFailure? {
-    await turn.lock()
-    defer { turn.unlock() }
+    await mutex.lock()
+    defer { mutex.unlock() }
     guard let characteristic, device.isLive, !Task.isCancelled else { return .linkLost }
     if !isSubscribed {
       let link = link
@@ -185,7 +185,7 @@ import Log
   }
 
   func run() async -> LogFailure? {
-    perform(machine.begin(at: .now))
+    feed { $0.begin(at: .now) }
     do {
       return try await ended.value()
     } catch {
@@ -193,14 +193,12 @@ import Log
     }
   }
 
-  func received(_ bytes: [UInt8]) { perform(machine.reply(bytes, at: .now)) }
-  func end(_ failure: LogFailure) { perform(machine.end(failure)) }
+  func received(_ bytes: [UInt8]) { feed { $0.reply(bytes, at: .now) } }
+  func end(_ failure: LogFailure) { feed { $0.end(failure) } }
 
-  private func perform(_ actions: [LogMachine.Action]) {
-    timer.set(machine.deadline) { [weak self] in
-      guard let self else { return }
-      perform(machine.deadlineIsOver(at: .now))
-    }
+  private func feed(_ input: (inout LogMachine) -> [LogMachine.Action]) {
+    let actions = input(&machine)
+    timer.set(machine.deadline) { [weak self] in self?.feed { $0.deadlineIsOver(at: .now) } }
     for action in actions {
       handle(action)
       switch action {
@@ -215,7 +213,7 @@ import Log
     let isAcknowledged = !characteristic.flags.contains(.writeWithoutResponse)
     loop.task { [self] in
       do throws(CentralError) {
-        try await central.send(bytes, to: characteristic, withResponse: isAcknowledged)
+        try await central.write(bytes, to: characteristic, withResponse: isAcknowledged)
       } catch .disconnected {
         end(.linkLost)
       } catch .timedOut {

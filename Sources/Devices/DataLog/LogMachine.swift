@@ -16,6 +16,8 @@ struct LogMachine: Sendable {
   static let replyLimit = Duration.seconds(5)
   /// The attempts in a row that may fail.
   static let mostFailures = 3
+  /// How often the log may be cleared while it is read.
+  private static let mostClears = 3
   /// The time between a batch and the next one, in which the micro:bit's notifications have the queue to themselves: as long
   /// as the batch has taken.
   static let pauses = Duration.milliseconds(20)...Duration.milliseconds(500)
@@ -66,6 +68,7 @@ struct LogMachine: Sendable {
   private var received: [UInt8] = []
   private var replies: UInt8 = 0
   private var failures = 0
+  private var clears = 0
 
   /// - Parameters:
   ///   - tail: the last bytes before the offset, at most ``tailSize``.
@@ -165,6 +168,8 @@ struct LogMachine: Sendable {
   }
 
   private mutating func clear(at now: Moment) -> [Action] {
+    clears += 1
+    guard clears <= Self.mostClears else { return end(.changing) }
     (offset, tail) = (0, [])
     return [.cleared] + next(at: now)
   }
@@ -199,6 +204,8 @@ package enum LogFailure: Sendable, Equatable, CustomStringConvertible {
   case silent
   /// The length is greater than any log's.
   case impossible
+  /// It was cleared again and again, or pretends so.
+  case changing
   /// The service has answered with a code of the firmware (`ErrorNo.h` of codal-core).
   case error(Int)
   /// The characteristic cannot be used, and why.
@@ -210,6 +217,7 @@ package enum LogFailure: Sendable, Equatable, CustomStringConvertible {
     case .overtaken: "another gateway has read further"
     case .silent: "it does not answer requests for its log"
     case .impossible: "it reports an impossible length of its log"
+    case .changing: "its log changes while it is read"
     case .error(let code): "it cannot read its log (error \(code))"
     case .unusable(let reason): reason
     }

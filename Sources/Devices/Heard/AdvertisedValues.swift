@@ -2,13 +2,13 @@ import BlueZ
 import GATT
 
 extension Profile {
-  /// Whether something in what is advertised is for the profile of a device that is only heard, be it malformed or encrypted.
+  /// Whether something in what is advertised is for the profile, be it malformed or encrypted; with links, nothing has to be.
   func takes(_ advertised: AdvertisedData) -> Bool {
-    properties.contains { $0.bytes(in: advertised) != nil }
+    hasLinks || properties.contains { $0.bytes(in: advertised) != nil }
       || usesBTHome && ([BTHome.service] + BTHome.oldServices).contains { advertised.serviceData[$0] != nil }
   }
 
-  /// What the profile of a device that is only heard misses in what is advertised: what comes nearest; nil: it takes something.
+  /// What the profile misses in what is advertised: what comes nearest; nil: nothing.
   package func lack(in advertised: AdvertisedData) -> String? {
     guard !takes(advertised) else { return nil }
     let nearest = properties.compactMap { $0.lack(in: advertised) }.max { $0.nearness < $1.nearness }

@@ -15,13 +15,15 @@ extension HeardSession {
     // A frame is repeated, and each adapter hears it.
     guard mayHaveObjects, let data = seen.advertised.serviceData[BTHome.service],
       !objects.hasRead(data, key: device.settings.key),
-      let frame = try? BTHome.Frame(objects.read(data, key: device.settings.key, from: device.address))
+      let frame = try? BTHome.Frame(plain(data))
     else { return false }
     if device.description.profile.growsWithObjects {
       let known = device.record.offered ?? []
       let new = frame.names.filter { !known.contains($0) }.prefix(max(0, Self.mostObjects - known.count))
       if !new.isEmpty {
-        context.store.change(device.address) { $0.offered = known.union(new) }
+        context.store.change(device.address) { [objects] in
+          ($0.offered, $0.counter) = (known.union(new), objects.counter)
+        }
         return true
       }
     }
@@ -39,13 +41,16 @@ extension HeardSession {
     }
     var seen = seen
     do throws(BTHome.Obstacle) {
-      seen.advertised.serviceData[BTHome.service] = try objects.read(
-        data, key: device.settings.key, from: device.address)
+      seen.advertised.serviceData[BTHome.service] = try plain(data)
     } catch {
       seen.advertised.serviceData[BTHome.service] = nil
       note(error)
     }
     return seen
+  }
+
+  private func plain(_ data: [UInt8]) throws(BTHome.Obstacle) -> [UInt8] {
+    try objects.read(data, key: device.settings.key, from: device.address, silence: limit ?? .zero)
   }
 
   private func learn(_ frame: BTHome.Frame) {

@@ -8,7 +8,7 @@ import Log
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
   /// The last reports of its advertisements by each adapter.
-  private var reports: [Int: AdvertisedData.Reports] = [:]
+  private var lastReports: [Int: AdvertisedData.Reports] = [:]
   /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
   private var signal: Double?
   /// Why nothing can be read of what the device sends; nil since something could.
@@ -34,9 +34,10 @@ import Log
   override var sendsRegularly: Bool { limit != nil }
   /// Anybody can advertise from invented addresses: devices that are only heard get at most half of the places.
   override class func hasRoom(in manager: DeviceManager) -> Bool {
-    manager.registry.onlyAdvertised < manager.capacity / 2
+    manager.registry.count(of: Self.self) < manager.capacity / 2
   }
   override class var isOnlyAdvertised: Bool { true }
+  override var objectReader: ObjectReader { objects }
   override var lack: String? {
     let known = context.centrals.lazy.compactMap { [device] in $0.peripheral(at: device.address) }
     return known.first { $0.rssi != nil }.flatMap { device.description.profile.lack(in: $0.advertised) }
@@ -63,6 +64,8 @@ import Log
 
   override func renewed() -> DeviceSession {
     (unreadable, settled, logged) = (nil, nil, [:])
+    // A button that was reset: the user has disabled and enabled it.
+    objects = ObjectReader(counter: nil)
     return super.renewed()
   }
 
@@ -111,7 +114,7 @@ import Log
       guard !isStopped else { return }
       noteHeard(at: heard.time)
       device.report(.description)
-      if device.owner == .this { for (channel, value) in heard.states { channel.received(value) } }
+      if device.owner == .this { for (channel, value) in heard.states { channel.reportReading(of: value) } }
     }
     return false
   }
@@ -132,7 +135,7 @@ import Log
   /// - Parameter seen: also reported when something else than its advertisement has changed.
   override func seen(_ seen: Peripheral, by adapter: Int) {
     super.seen(seen, by: adapter)
-    let known = reports.updateValue(seen.lastReports, forKey: adapter) ?? AdvertisedData.Reports()
+    let known = lastReports.updateValue(seen.lastReports, forKey: adapter) ?? AdvertisedData.Reports()
     guard seen.lastReports != known, !isStopped else { return }
     let before = (device.record.offered, device.description.rssi)
     if let rssi = seen.rssi, adapters.isCurrent(adapter) { follow(rssi) }
@@ -147,7 +150,7 @@ import Log
       let novelty = events.heard(source, sent, packetID: packetID(in: frame, of: source), at: .now)
       device.lastReading = .now
       guard novelty.hasReadings else { continue }
-      let values = channels.compactMap { channel in channel.value(in: frame).map { (channel, $0) } }
+      let values = channels.compactMap { channel in channel.heardValue(in: frame).map { (channel, $0) } }
       states += values.filter { $0.0.property.kind == .state }
       let contents = values.filter { $0.0.property.kind == .event }
         .map { HeardEvents.Content(property: $0.0.index, value: $0.1) }
@@ -163,7 +166,7 @@ import Log
     {
       device.report(.description)
     }
-    for (channel, value) in states { channel.received(value) }
+    for (channel, value) in states { channel.reportReading(of: value) }
     for (source, contents) in happened where !contents.isEmpty { heardEvents(contents, of: source) }
   }
 

@@ -15,7 +15,7 @@ import GATT
 
   override func stop() {
     super.stop()
-    follow { $0.stop() }
+    feedPresence { $0.stop() }
   }
 
   /// The session itself, as it knows what was heard and told.
@@ -41,7 +41,7 @@ import GATT
   final func wasHeard(_ channels: [Channel]) {
     let offered = Set(channels.map(\.property.name))
     device.learn(offered: offered, usable: Set(device.channels.map(\.property.name)), isNewLink: false)
-    device.description.reports += 1
+    device.description.timesHeard += 1
     followRhythm(at: .now)
     keepOnline()
   }
@@ -56,43 +56,43 @@ import GATT
   /// An adapter or a receiver is off or gone, or cannot scan.
   final func interrupt() { rhythm.interrupt() }
 
-  final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
+  final func keepOnline() { feedPresence { [limit] in $0.heard(for: limit, at: .now) } }
 
-  override func limitChanged() { follow { [limit] in $0.changeLimit(to: limit) } }
+  override func limitChanged() { feedPresence { [limit] in $0.changeLimit(to: limit) } }
 
   /// What is heard from now on are readings again.
   override func becameOffline() { events.forgetReadings() }
 
-  override func describeOnline() {
+  override func becameOnline() {
     if device.owner == .unknown { device.owner = .this }
-    (device.description.reports, device.description.heardSince) = (1, .now)
+    (device.description.timesHeard, device.description.heardSince) = (1, .now)
   }
 
   // MARK: Events
 
   final func heardEvents(_ contents: [HeardEvents.Content], of source: Property.Source) {
-    let hasPeers = device.observers.contains { $0.observer.hasPeers }
-    perform(
-      events.heardEvents(
-        contents, of: source, hasPeers: hasPeers, claimsReturn: context.claimsReturn, at: .now, .now))
+    feed { [context, device] in
+      $0.heardEvents(
+        contents, of: source, hasPeers: device.hasPeers, claimsReturn: context.claimsReturn, at: .now, .now)
+    }
   }
 
   override func claimed(_ event: HeardEvents.Event, byThis: Bool) {
-    perform(events.claimed(event, byThis: byThis, at: .now, .now))
+    feed { $0.claimed(event, byThis: byThis, at: .now, .now) }
   }
 
-  override func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
+  override func claimsAreLost() { feed { $0.claimsAreLost(at: .now) } }
 
   override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
     // The values heard so far were another gateway's.
     if isNewHere { events.forgetReadings() }
-    if let told { perform(events.learn(told, at: .now, .now)) }
+    if let told { feed { $0.learn(told, at: .now, .now) } }
   }
 
-  private func perform(_ actions: [HeardEvents.Action]) {
-    for action in actions {
+  private func feed(_ input: (inout HeardEvents) -> [HeardEvents.Action]) {
+    for action in input(&events) {
       switch action {
-      case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
+      case .claim(let event): device.tellObservers { $0.claim(event) }
       case .tell(let contents, let time, let isElsewhere):
         for content in contents {
           device.channels[content.property].tell(
@@ -100,10 +100,7 @@ import GATT
         }
       }
     }
-    timer.set(events.deadline) { [weak self] in
-      guard let self else { return }
-      perform(events.timer(at: .now))
-    }
+    timer.set(events.deadline) { [weak self] in self?.feed { $0.timer(at: .now) } }
     noteTold()
   }
 

@@ -166,6 +166,6 @@ extension LinkMachine {
     case online
     case offline
     /// Tell the user of the trouble, once for each kind in a row.
-    case report(Trouble)
+    case log(Trouble)
   }
 }

@@ -20,8 +20,8 @@ struct LinkMachine: Sendable {
   /// The back-off for a bonded peripheral that is not received and is probably switched off.
   var absenceBackOff: BackOff
 
-  /// How long the peripheral may take to add services after it was connected to; longer only in tests.
-  var servicesLimit = Duration.seconds(3)
+  /// How long the peripheral may take to add services after it was connected to.
+  let servicesLimit: Duration
   /// How long a bonded peripheral may take to be received before it is connected to anyway.
   private static let firstAdvertisement = Duration.seconds(10)
 
@@ -33,13 +33,15 @@ struct LinkMachine: Sendable {
   ///   - interval: between two readings, as long as no other is known: a link on which none comes is ended; nil: the
   ///     link alone counts.
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
+  ///   - servicesLimit: how long the peripheral may take to add services.
   ///   - spread: the random share of each wait.
   init(
     now: Moment, interval: Duration?, isOnDemand: Bool, pairing: Configuration.PairingMode,
-    spread: Double = 0.3
+    servicesLimit: Duration, spread: Double = 0.3
   ) {
     liveness = Liveness(now: now, period: isOnDemand ? nil : interval)
     self.isOnDemand = isOnDemand
+    self.servicesLimit = servicesLimit
     self.pairing = PairingPlan(pairing)
     backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: spread)
     longBackOff = BackOff(first: .seconds(60), longest: .seconds(3600), spread: spread)
@@ -265,6 +267,6 @@ struct LinkMachine: Sendable {
   mutating func trouble(_ trouble: Trouble) -> [Action] {
     if trouble == lastError { return [] }
     lastError = trouble
-    return [.report(trouble)]
+    return [.log(trouble)]
   }
 }

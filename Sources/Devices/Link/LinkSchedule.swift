@@ -195,7 +195,7 @@ struct LinkSchedule: Sendable {
       } else if waiter.place.isNew, links.values.contains(where: { $0.isBeingMade(on: waiter.adapters) }) {
         // Many may wait that cannot be connected to: one attempt at a time is enough.
         continue
-      } else if let (other, end) = nextEnd(for: device, waiter, isBusy) {
+      } else if let (other, end) = nextEnd(for: device, waiter, at: now, isBusy) {
         if end <= now {
           links[other]?.isGivenUp = true
           actions.append(.giveUp(other))
@@ -209,12 +209,13 @@ struct LinkSchedule: Sendable {
 
   /// The device whose turn ends first for one that waits, of those that can give up a link.
   private func nextEnd(
-    for waiting: BluetoothAddress, _ waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
+    for successor: BluetoothAddress, _ waiter: Waiting, at now: Moment, _ isBusy: (BluetoothAddress) -> Bool
   ) -> (device: BluetoothAddress, end: Moment)? {
     let ends = links.compactMap { device, link -> (device: BluetoothAddress, end: Moment)? in
       guard link.mode == nil, !link.isGivenUp, let since = link.turnSince,
-        waiter.adapters.contains(link.adapter), !isBusy(device),
-        let end = turnEnd(of: device, since, link.hasFirstValues, for: waiting, waiter)
+        waiter.adapters.contains(link.adapter),
+        let end = turnEnd(of: device, since, link.hasFirstValues, for: successor, waiter),
+        end > now || !isBusy(device)
       else { return nil }
       return (device, end)
     }
@@ -224,13 +225,14 @@ struct LinkSchedule: Sendable {
   /// When the device gives up its link to one that waits; nil: not to that one.
   private func turnEnd(
     of device: BluetoothAddress, _ since: Moment, _ hasFirstValues: Bool,
-    for waiting: BluetoothAddress, _ waiter: Waiting
+    for successor: BluetoothAddress, _ waiter: Waiting
   ) -> Moment? {
-    switch (awaitsNumber(waiting), awaitsNumber(device)) {
+    switch (awaitsNumber(successor), awaitsNumber(device)) {
     case (true, false): max(since, numbered?[device] ?? since) + Self.shortestStay
-    case (true, true): since + (waiter.comesFirst ? stay(for: waiting, waiter) : stay)
+    case (true, true): since + (waiter.comesFirst ? stay(for: successor, waiter) : stay)
     case (false, true) where !waiter.comesFirst: nil
-    case (false, _): isFirst(waiting, waiter) && hasFirstValues ? since : since + stay(for: waiting, waiter)
+    case (false, _):
+      isFirst(successor, waiter) && hasFirstValues ? since : since + stay(for: successor, waiter)
     }
   }
 
@@ -276,8 +278,11 @@ struct LinkSchedule: Sendable {
     waiting.sorted { rank(of: $0.key, $0.value) < rank(of: $1.key, $1.value) }
   }
 
-  /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
-  func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
+  /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up, or not before a
+  /// device has ended what it does.
+  func turns(
+    at now: Moment, isBusy: (BluetoothAddress) -> Bool
+  ) -> [(device: BluetoothAddress, next: Moment?)] {
     /// A link that can be given up, since when it is in use, and by whom; nil: it is free, or about to be.
     var slots = links.filter { $0.value.mode != .always }.map { device, link in
       (
@@ -292,7 +297,8 @@ struct LinkSchedule: Sendable {
       var first: (slot: Int, end: Moment)?
       for (index, slot) in slots.enumerated() where waiter.adapters.contains(slot.adapter) {
         let end = slot.holder.map { turnEnd(of: $0, slot.since, false, for: device, waiter) } ?? now
-        if let end, first.map({ end < $0.end }) ?? true { first = (index, max(now, end)) }
+        guard let end, end > now || slot.holder.map(isBusy) != true else { continue }
+        if first.map({ end < $0.end }) ?? true { first = (index, max(now, end)) }
       }
       guard let first else { return (device, nil) }
       let next = first.end + Self.change

@@ -113,7 +113,8 @@ import Log
 
   private func review() {
     isReviewDue = false
-    let actions = schedule.review(at: .now) { devices[$0]?.isBusy == true }
+    let isBusy: (BluetoothAddress) -> Bool = { [devices] in devices[$0]?.isBusy == true }
+    let actions = schedule.review(at: .now, isBusy: isBusy)
     timer.set(schedule.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
@@ -122,7 +123,7 @@ import Log
       }
     }
     let (now, time) = (Moment.now, Timestamp.now)
-    for (index, turn) in schedule.turns(at: now).enumerated() {
+    for (index, turn) in schedule.turns(at: now, isBusy: isBusy).enumerated() {
       let next = turn.next.map { time + now.duration(to: $0) }
       devices[turn.device]?.setTurn(LinkTurn(position: index + 1, next: next))
     }

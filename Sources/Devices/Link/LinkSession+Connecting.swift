@@ -64,12 +64,12 @@ extension LinkSession {
     // A request that came during the attempt to connect, to a peripheral that has a bond.
     if adapters.isPaired { endPairing(.success(.paired)) }
     context.scheduler.becameLive(device)
-    follow { $0.visited(at: .now) }
+    feedPresence { $0.visited(at: .now) }
     services.up()
     device.updateLEDs()
     // Last, as nothing depends on it.
     if services.hasInformation { device.task { [services] in await services.readInformation(on: $0) } }
-    waiting.resume(nil)
+    requests.resume(nil)
     device.collectLog()
     if let changedServices { liveServicesChanged(to: changedServices) }
     changedServices = nil
@@ -94,5 +94,6 @@ extension LinkSession {
   func resetLink() {
     services.end()
     changedServices = nil
+    isTurnOver = false
   }
 }

@@ -8,14 +8,9 @@ import GATT
   private(set) var machine: LinkMachine
   private var timer = DeadlineTimer()
   let services: LinkServices
-  let waiting = LinkRequests()
+  let requests = LinkRequests()
   /// Whether a new link was requested, and there was none since.
   private var isRequested = false
-  /// Whether something waits for the next link: it comes before those of other devices.
-  var isUrgent: Bool {
-    isRequested || !waiting.isEmpty || pairingRequest.isRequested
-      || device.channels.contains { $0.writer?.hasWaiting == true }
-  }
   /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
   private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
@@ -28,6 +23,8 @@ import GATT
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
+  /// Whether another device gets the link as soon as the tasks of this one have ended.
+  var isTurnOver = false
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
     services = LinkServices(of: device)
@@ -37,7 +34,8 @@ import GATT
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
-      isOnDemand: device.settings.isOnDemand, pairing: device.settings.pairing)
+      isOnDemand: device.settings.isOnDemand, pairing: device.settings.pairing,
+      servicesLimit: device.context.servicesLimit)
     super.init(of: device, adapters)
   }
 
@@ -49,13 +47,19 @@ import GATT
     manager.neverConnected < mostNeverConnected
   }
   override var linkSession: LinkSession? { self }
-  override var sendsRegularly: Bool { device.settings.adjustedProfile.alive != nil }
+  override var visitInterval: Duration? { device.settings.visitInterval }
+  override var sendsRegularly: Bool { device.description.profile.alive != nil }
   override var state: SessionState {
     // When a link ends, bluetoothd no longer knows that the peripheral is in range. One that gave its link to another device is
     // received again within seconds.
     machine.state == .absent && returns != nil ? .waiting : machine.state.published
   }
   override var lastError: Trouble? { machine.lastError }
+  /// Whether something waits for the next link: it comes before those of other devices.
+  var isUrgent: Bool {
+    isRequested || !requests.isEmpty || pairingRequest.isRequested
+      || device.channels.contains { $0.writer?.hasWaiting == true }
+  }
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
   var isConnectable: Bool {
@@ -86,7 +90,7 @@ import GATT
     for channel in device.channels { channel.beginRound() }
   }
 
-  override func describeOnline() {
+  override func becameOnline() {
     device.owner = .this
     device.description.adapter = central.adapterName
     device.values.linkUp()
@@ -103,8 +107,6 @@ import GATT
     if device.description.mayHaveLog != before { device.report(.description) }
   }
 
-  /// For tests.
-  func setServicesLimit(_ limit: Duration) { machine.servicesLimit = limit }
   /// Another mode is configured.
   func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
   /// There is a bond now, or one that could not be deleted.
@@ -124,16 +126,28 @@ import GATT
   }
   /// The last task of the device has ended.
   func tasksEnded() {
-    if machine.isOnDemand { feed(.visitEnded) } else { context.scheduler.tasksEnded() }
+    if isTurnOver {
+      giveUpLink()
+    } else if machine.isOnDemand {
+      feed(.visitEnded)
+    } else {
+      context.scheduler.tasksEnded()
+    }
   }
-  /// Another device gets the link.
-  func endTurn() { device.releaseLEDs { [weak self] in self?.giveUpLink() } }
+  /// Another device gets the link, when the LEDs are restored and what was requested meanwhile is done.
+  func endTurn() {
+    device.releaseLEDs { [weak self] in
+      guard let self, machine.state.isLive else { return }
+      isTurnOver = true
+      if !device.isBusy { giveUpLink() }
+    }
+  }
 
   private func giveUpLink() {
     guard machine.state.isLive, let adapter = adapters.chosen else { return }
     context.log.debug("gives up its link: others wait for one", device.fields)
     let wait = context.scheduler.expectedWait(on: adapter)
-    follow { $0.turnEnds(nextAfter: wait, at: .now) }
+    feedPresence { $0.turnEnds(nextAfter: wait, at: .now) }
     returns?.cancel()
     returns = loop.timer(after: Self.returnLimit) { [weak self] in
       self?.returns = nil
@@ -147,10 +161,10 @@ import GATT
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
     feed(.handedOver)
-    follow { $0.visitedElsewhere(at: .now) }
+    feedPresence { $0.visitedElsewhere(at: .now) }
     if machine.isOnDemand {
       isRequested = false
-      waiting.resume(Outcome.takenOverReason)
+      requests.resume(Outcome.takenOverReason)
       giveUpPairing(RequestError(Outcome.takenOverReason))
     }
     chooseAgain()
@@ -218,8 +232,8 @@ import GATT
       context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
     endPairing(.failure(RequestError(reason)))
     context.scheduler.forget(device)
-    follow { $0.stop() }
-    waiting.resume(reason)
+    feedPresence { $0.stop() }
+    requests.resume(reason)
     guard !context.isStopping, let peripheral else { return }
     loop.task { [central] in await central.disconnect(peripheral) }
   }
@@ -262,8 +276,8 @@ import GATT
     case .online:
       isRequested = false
       becameLive()
-    case .offline: follow { $0.linkEnded(at: .now) }
-    case .report(let trouble): log(trouble)
+    case .offline: feedPresence { $0.linkEnded(at: .now) }
+    case .log(let trouble): log(trouble)
     }
   }
 
@@ -289,7 +303,7 @@ import GATT
       body(obstacle)
       self?.chooseAgain()
     }
-    if waiting.add(for: seconds, body, trouble: { [weak device] in device?.description.lastError }) {
+    if requests.add(for: seconds, body, trouble: { [weak device] in device?.description.lastError }) {
       needsLinkNow()
     }
   }

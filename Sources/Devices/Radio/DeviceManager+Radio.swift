@@ -8,7 +8,7 @@ import Radio
 /// Micro:bits that are heard by radio: each becomes a device if an entry matches it, or while joining is permitted.
 extension DeviceManager {
   /// The maximum number of senders that are devices: anybody in range can send as anybody.
-  package nonisolated static let mostSenders = 64
+  private nonisolated static let mostSenders = 64
   /// The maximum number of those whose five letters are equal, unless a request or an entry names more of them by their
   /// identifiers: anybody can make up serial numbers that have these letters.
   private nonisolated static let mostNamesakes = 4
@@ -26,7 +26,7 @@ extension DeviceManager {
   package var strangers: [BluetoothAddress] {
     radio.strangers.filter {
       .now < $0.value + Self.strangerLimit && registry.byAddress[$0.key] == nil
-        && !store.record($0.key).isRemoved
+        && !store.record($0.key).requested.isRemoved
     }.keys.sorted { $0.value < $1.value }
   }
 
@@ -87,7 +87,7 @@ extension DeviceManager {
       radio.strangers[address] = nil
       return device
     }
-    if isMicrobit(packet, sender), !store.record(address).isRemoved, !isPinnedElsewhere(address) {
+    if isMicrobit(packet, sender), !store.record(address).requested.isRemoved, !isPinnedElsewhere(address) {
       noteStranger(address)
     }
     return nil

@@ -78,9 +78,9 @@ import Radio
       let isNews = !buttons.repeats(packet.message[2], of: press.channel.index, at: .now)
       if isNews { tell(press.value, of: press.channel, packet) }
     } else if let line {
-      let message = device.values.accept(FrameAssembler.Frame(bytes: packet.message))
-      line.received(
-        .text(String(decoding: packet.message, as: UTF8.self)), isValues: message.isValues,
+      let message = device.values.accept(FrameAssembler.Frame(bytes: packet.message), name: packet.valueName)
+      line.reportReading(
+        of: .text(String(decoding: packet.message, as: UTF8.self)), isOnlyValues: message.isOnlyValues,
         senderTime: packet.time)
       device.values.deliver(message, senderTime: packet.time)
     }
@@ -100,13 +100,15 @@ import Radio
   /// Whether its program has a value of this name: it has sent other numbers as well, or its entry describes it.
   private func isValue(_ name: [UInt8]) -> Bool {
     let key = ValueKey(String(decoding: name, as: UTF8.self).lowercased())
-    return device.description.values.contains { $0.key == key && $0.isConfirmed }
+    return device.description.namedValues.contains { $0.key == key && $0.isConfirmed }
       || key.map { device.settings.values.on?[$0] != nil } == true
   }
 
   /// Two gateways know a press as the same one by the sender's time; without that, its owner tells it.
   private func tell(_ value: Value, of channel: Channel, _ packet: RadioPacket) {
-    guard let source = channel.property.source, let time = packet.time else { return channel.received(value) }
+    guard let source = channel.property.source, let time = packet.time else {
+      return channel.reportReading(of: value)
+    }
     let bytes = (0..<4).map { UInt8(truncatingIfNeeded: time >> (8 * $0)) } + packet.message
     guard events.heard(source, bytes, packetID: nil, at: .now).hasEvents else { return }
     heardEvents([HeardEvents.Content(property: channel.index, value: value, senderTime: time)], of: source)

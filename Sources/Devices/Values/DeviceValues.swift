@@ -31,13 +31,18 @@ import Log
     var isReceived = false
     /// Ends the command; nil until it was written.
     var end: ((Outcome) -> Void)?
+    /// Tells the front ends that the value is sent, with nil, and then what becomes of the command.
+    let tell: (Outcome?) -> Void
 
-    init(_ value: ProgramValue) { self.value = value }
+    init(_ value: ProgramValue, tell: @escaping (Outcome?) -> Void) {
+      self.value = value
+      self.tell = tell
+    }
   }
 
   init(of device: Device) {
     self.device = device
-    table = ValueTable(device.record.values)
+    table = ValueTable(device.record.valueTable)
     settingsChanged()
   }
 
@@ -62,10 +67,16 @@ import Log
 
   func linkUp() { table.linkUp() }
 
+  /// Whether the values of this name are known as numbers.
+  private func isNumber(_ key: ValueKey) -> Bool {
+    table.entries[key]?.isNumber == true || settings?[key]?.isNumber == true
+  }
+
+  /// - Parameter name: the name in the message, if a packet has it apart from its number.
   /// - Returns: the values in the message that are passed on, and whether it is nothing else.
-  func accept(_ frame: FrameAssembler.Frame) -> ProgramValue.Message {
+  func accept(_ frame: FrameAssembler.Frame, name: [UInt8]? = nil) -> ProgramValue.Message {
     guard let settings else { return ProgramValue.Message() }
-    var message = ProgramValue.values(in: frame.bytes, columns)
+    var message = ProgramValue.values(in: frame.bytes, columns, name: name) { isNumber($0) }
     // JSON has an end of its own.
     if frame.isCut, frame.bytes.first != UInt8(ascii: "{") {
       if !message.values.isEmpty { count(.cut, String(decoding: frame.bytes, as: UTF8.self)) }
@@ -110,7 +121,7 @@ import Log
   /// Reports the last values again.
   /// - Parameter isIncluded: which ones.
   func reportAgain(where isIncluded: (NamedValue) -> Bool = { _ in true }) {
-    for value in device.description.values where isIncluded(value) {
+    for value in device.description.namedValues where isIncluded(value) {
       if let last = last[value.key], let time = last.time, let published = last.published(value.property) {
         report(value.key, published, at: time)
       }
@@ -124,7 +135,7 @@ import Log
     let reading = Reading(
       property: profile.values?.received ?? 0, key: key, value: value, time: time, sequence: sequence,
       senderTime: senderTime)
-    for (observer, _) in device.observers { observer.reported(reading) }
+    device.tellObservers { $0.reported(reading) }
   }
 
   /// Why what a program sends is no value.
@@ -147,10 +158,10 @@ import Log
 
   private func changed() {
     last = last.filter { table.entries[$0.key] != nil }
-    device.context.store.change(device.address) { $0.values = table.entries }
+    device.context.store.change(device.address) { $0.valueTable = table.entries }
     let described = described
-    guard described != device.description.values else { return }
-    device.description.values = described
+    guard described != device.description.namedValues else { return }
+    device.description.namedValues = described
     device.report(.description)
   }
 
@@ -182,16 +193,29 @@ import Log
 
   /// Sends `name:value`; the outcome is `applied` if the program sends the same value back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
-    let name = command.property
-    let device = device
+    let (device, name) = (device, command.property)
     let (channel, radio) = (profile.values?.sent.map { device.channels[$0] }, device.session.radioSession)
     guard channel != nil || radio != nil, settings != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
-    guard let key = NamedValue.key(of: name) else {
+    let (value, message) = try value(of: command)
+    let echo = Echo(value) { outcome in
+      device.tellObservers { $0.wrote(value.value, to: name, outcome) }
+      if let outcome { reply(CommandResult(name, .utf8, requested: value.value, outcome)) }
+    }
+    if let radio {
+      try sendByRadio(message, radio, echo)
+    } else if let channel {
+      try sendOverLink(message, channel, command.timeToLive, echo)
+    }
+  }
+
+  /// - Returns: the value as the program may send it back, and the message with it.
+  private func value(of command: Command) throws(RequestError) -> (ProgramValue, message: String) {
+    guard let key = NamedValue.key(of: command.property) else {
       throw RequestError(
         .invalid,
-        "\(Excerpt(name)) is not the name of a value: letters in lower case, digits and _, at most 32 characters"
+        "\(Excerpt(command.property)) is not the name of a value: letters in lower case, digits and _, at most 32 characters"
       )
     }
     let text =
@@ -202,55 +226,58 @@ import Log
       }
     let written = table.entries[key]?.written ?? key.description
     let message = "\(written):\(text)"
-    let parsed = ProgramValue.values(in: Array(message.utf8)).values
-    guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
-      !text.utf8.contains(where: { $0 < 0x20 })
+    let parsed = ProgramValue.values(in: Array(message.utf8), name: Array(written.utf8)).values
+    let isNumber = isNumber(key)
+    guard let value = parsed.first, parsed.count == 1, value.name.key == key,
+      !text.utf8.contains(where: { $0 < 0x20 }), !isNumber || value.value.doubleValue?.isFinite == true
     else {
       _ = try Property.json(text)
-      throw RequestError(
-        .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
+      let expected = isNumber ? "a number" : "a number or a short text without colons"
+      throw RequestError(.invalid, "\(Excerpt(command.value.payload)) is not \(expected)")
     }
-    let echo = Echo(wanted)
-    func tell(_ outcome: Outcome?) {
-      for (observer, _) in device.observers { observer.wrote(wanted.value, to: name, outcome) }
-      if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
+    return (value, message)
+  }
+
+  private func sendByRadio(_ message: String, _ radio: RadioSession, _ echo: Echo) throws(RequestError) {
+    let transmitter = device.context.transmitter
+    let command = try radio.command(message, as: echo.value.name.key) { self.finish(echo, $0) }
+    echoes.append(echo)
+    echo.end = { outcome in
+      echo.isReceived = transmitter.echoed(command.target)
+      if echo.isReceived { self.finish(echo, outcome) }
     }
-    func end(_ outcome: Outcome) {
-      // The closure has the echo in it.
-      echo.end = nil
-      echoes.removeAll { $0 === echo }
-      tell(outcome)
-    }
-    if let radio {
-      let transmitter = device.context.transmitter
-      let command = try radio.command(message, as: key) { end($0) }
-      echoes.append(echo)
-      echo.end = { outcome in
-        echo.isReceived = transmitter.echoed(command.target)
-        if echo.isReceived { end(outcome) }
-      }
-      tell(nil)
-      transmitter.send(command)
-    } else if let channel {
-      let value = try channel.property.value(ofCommand: .string(message))
-      echoes.append(echo)
-      tell(nil)
-      let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
-      channel.writer?.execute(
-        EncodedCommand(value: value, timeToLive: timeToLive) { outcome in
-          switch outcome {
-          case .pending: tell(outcome)
-          case .accepted, .sent:
-            if echo.isReceived { return end(.applied(actual: wanted.value)) }
-            let timer = loop.timer(after: Self.echoTimeout) { end(.sent) }
-            echo.end = { outcome in
-              timer.cancel()
-              end(outcome)
-            }
-          case .applied, .adjusted, .read, .rejected, .deferred, .superseded, .failed, .timeout: end(outcome)
+    echo.tell(nil)
+    transmitter.send(command)
+  }
+
+  private func sendOverLink(
+    _ message: String, _ channel: Channel, _ timeToLive: TimeToLive?, _ echo: Echo
+  ) throws(RequestError) {
+    let value = try channel.property.value(ofCommand: .string(message))
+    echoes.append(echo)
+    echo.tell(nil)
+    channel.writer?.execute(
+      EncodedCommand(value: value, timeToLive: timeToLive) { [self] outcome in
+        switch outcome {
+        case .pending: echo.tell(outcome)
+        case .accepted, .sent:
+          if echo.isReceived { return finish(echo, .applied(actual: echo.value.value)) }
+          let timer = loop.timer(after: Self.echoTimeout) { self.finish(echo, .sent) }
+          echo.end = { outcome in
+            timer.cancel()
+            self.finish(echo, outcome)
           }
-        })
-    }
+        case .applied, .adjusted, .read, .rejected, .deferred, .superseded, .failed, .timeout:
+          finish(echo, outcome)
+        }
+      })
+  }
+
+  private func finish(_ echo: Echo, _ outcome: Outcome) {
+    // The closure has the echo in it.
+    echo.end = nil
+    echoes.removeAll { $0 === echo }
+    echo.tell(outcome)
   }
 }
 

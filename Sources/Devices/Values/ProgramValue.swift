@@ -25,7 +25,7 @@ struct ProgramValue: Equatable, Sendable {
     var hasOtherColumns = false
 
     /// Whether the message is nothing but ``values``.
-    var isValues: Bool { isWhole && !values.isEmpty }
+    var isOnlyValues: Bool { isWhole && !values.isEmpty }
   }
 
   /// The names of numbers that have none, by the configuration; nil stands for one that is left out.
@@ -37,7 +37,18 @@ struct ProgramValue: Equatable, Sendable {
   }
 
   /// The values in a message, which is UTF-8.
-  static func values(in message: [UInt8], _ columns: Columns = Columns()) -> Message {
+  /// - Parameters:
+  ///   - name: the name in the message, if a packet has it apart from its number: `player 2` of `player 2:25`.
+  ///   - isNumber: whether the values of a name are known as numbers. Of others `Lab 2:25` is a time, `5c` a class.
+  static func values(
+    in message: [UInt8], _ columns: Columns = Columns(), name: [UInt8]? = nil,
+    isNumber: (ValueKey) -> Bool = { _ in false }
+  ) -> Message {
+    if let name, let (number, unit) = number(trimmed(message.dropFirst(name.count + 1))),
+      let name = self.name(name[...], isApart: true)
+    {
+      return Message(values: [ProgramValue(name: name, value: number, unit: unit)])
+    }
     var text = trimmed(message[...])
     if let last = text.last, ends.contains(last) { text = trimmed(text.dropLast()) }
     // A JSON object may stand between two such characters.
@@ -50,8 +61,10 @@ struct ProgramValue: Equatable, Sendable {
     case UInt8(ascii: "{"): return JSONValues.message(text)
     case _: break
     }
-    if let values = list(text, isSeparator) ?? list(joined(text), isSpace) { return Message(values: values) }
-    let pair = pair(text) { columns.ofName[$0] != nil }
+    if let values = list(text, isNumber) ?? behindLabel(text).flatMap({ list($0, isNumber) }) {
+      return Message(values: values)
+    }
+    let pair = pair(text, isNumber) { columns.ofName[$0] != nil }
     var message = Message(values: pair.map { [$0] } ?? [])
     if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
       if list.utf8.contains(UInt8(ascii: " ")) { message.values = [] }
@@ -122,46 +135,87 @@ struct ProgramValue: Equatable, Sendable {
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") }
 
-  /// The values in a list; nil unless there are several parts, and each is a name and a number.
-  private static func list(_ text: ArraySlice<UInt8>, _ isBetween: (UInt8) -> Bool) -> [ProgramValue]? {
+  /// What stands behind a label, as in `Sensors: t=23, l=120`.
+  private static func behindLabel(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    let rest = text.drop { $0 != UInt8(ascii: ":") }.dropFirst()
+    return rest.first == UInt8(ascii: " ") ? trimmed(rest) : nil
+  }
+
+  private static func list(_ text: ArraySlice<UInt8>, _ isNumber: (ValueKey) -> Bool) -> [ProgramValue]? {
+    list(text, isNumber, isSeparator) ?? list(joined(text), isNumber, isSpace)
+  }
+
+  /// The values in a list; nil unless there are several parts, and each is a name and a number. Between spaces a part
+  /// may be the unit of the number before it.
+  private static func list(
+    _ text: ArraySlice<UInt8>, _ isNumber: (ValueKey) -> Bool, _ isBetween: (UInt8) -> Bool
+  ) -> [ProgramValue]? {
     guard text.contains(where: isBetween) else { return nil }
+    let hasSpaces = isBetween(UInt8(ascii: " "))
     var values: [ProgramValue] = []
-    for part in text.split(omittingEmptySubsequences: isBetween(UInt8(ascii: " ")), whereSeparator: isBetween)
-    {
-      guard let value = pair(trimmed(part)), value.isNumber else { return nil }
-      values.append(value)
+    for part in text.split(omittingEmptySubsequences: hasSpaces, whereSeparator: isBetween).map(trimmed) {
+      if let value = pair(part, isNumber), value.isNumber {
+        values.append(value)
+      } else if hasSpaces, let last = values.popLast(), let unit = unit(part, behind: last) {
+        values.append(ProgramValue(name: last.name, value: last.value, unit: unit))
+      } else {
+        return nil
+      }
     }
     return values
   }
 
-  /// `name:value` or `name=value`.
+  /// The unit that a word behind a number is, or ends: that of `21° C` is two words.
+  private static func unit(_ word: ArraySlice<UInt8>, behind value: ProgramValue) -> String? {
+    let word = String(decoding: word, as: UTF8.self)
+    return ValueName.unit(value.unit.map { "\($0) \(word)" } ?? word, isApart: true)
+  }
+
+  /// The name in a text that may end with a mark: MakeCode's blocks write `temp::21` for the name `temp:`.
+  private static func name(_ text: ArraySlice<UInt8>, isApart: Bool = false) -> ValueName? {
+    guard let end = text.lastIndex(where: { !" :=".utf8.contains($0) }) else { return nil }
+    return ValueName(String(decoding: text[...end], as: UTF8.self), isApart: isApart)
+  }
+
+  /// `name:value`, `name=value` or `name::value`.
   /// - Parameter isList: whether the configuration names the numbers behind the name.
   private static func pair(
-    _ text: ArraySlice<UInt8>, isList: (ValueKey) -> Bool = { _ in false }
+    _ text: ArraySlice<UInt8>, _ isNumber: (ValueKey) -> Bool,
+    isList: (ValueKey) -> Bool = { _ in false }
   ) -> ProgramValue? {
     let colon = text.firstIndex(of: UInt8(ascii: ":"))
-    let mark = UInt8(ascii: colon == nil ? "=" : ":")
-    guard let index = colon ?? text.firstIndex(of: mark), !text[(index + 1)...].contains(mark) else {
-      return nil
-    }
-    let (written, rest) = (trimmed(text[..<index]), text[(index + 1)...])
-    let content = trimmed(rest)
-    if let (number, unit) = number(content) {
-      guard let name = ValueName(String(decoding: written, as: UTF8.self)) else { return nil }
-      return ProgramValue(name: name, value: number, unit: unit)
+    guard let index = colon ?? text.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+    let (mark, rest) = (text[index], text[(index + 1)...])
+    let written = trimmed(text[..<index])
+    var content = trimmed(rest)
+    let isDoubled = colon != nil && content.first == mark
+    if isDoubled { content = trimmed(content.dropFirst()) }
+    guard !content.contains(mark), let name = name(written) else { return nil }
+    if let (number, unit) = number(content, isExpected: isNumber(name.key)) {
+      let mayBeTime = colon != nil && unit == nil && isTime(written, rest)
+      return mayBeTime && !isNumber(name.key) ? nil : ProgramValue(name: name, value: number, unit: unit)
     }
     // In a sentence a space follows the colon, or there are spaces before it.
-    guard !content.isEmpty, rest.count <= longestText, !written.contains(UInt8(ascii: " ")),
-      let name = ValueName(String(decoding: written, as: UTF8.self)),
+    guard !content.isEmpty, !isDoubled, rest.count <= longestText, !written.contains(UInt8(ascii: " ")),
       rest.first != UInt8(ascii: " ") || isList(name.key)
     else { return nil }
     return ProgramValue(name: name, value: .text(String(decoding: content, as: UTF8.self)))
   }
 
+  /// Whether hours end what stands before a colon, and minutes begin what stands behind it: `at 12:30`.
+  private static func isTime(_ before: ArraySlice<UInt8>, _ behind: ArraySlice<UInt8>) -> Bool {
+    let hours = before.split(whereSeparator: " =".utf8.contains).dropFirst().last ?? []
+    let minutes = behind.prefix(while: isDigit)
+    return (hours.count == 1 || hours.count == 2 && hours.lexicographicallyPrecedes("25".utf8))
+      && hours.allSatisfy(isDigit) && minutes.count == 2 && minutes.lexicographicallyPrecedes("6".utf8)
+      && behind.dropFirst(2).first != UInt8(ascii: ".")
+  }
+
   // MARK: Numbers
 
   /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it, known or not.
-  static func number(_ text: ArraySlice<UInt8>) -> (Value, unit: String?)? {
+  /// - Parameter isExpected: whether it is a number if it can be one.
+  static func number(_ text: ArraySlice<UInt8>, isExpected: Bool = false) -> (Value, unit: String?)? {
     guard let last = text.last else { return nil }
     if isDigit(last) || last == UInt8(ascii: ".") { return plainNumber(text).map { ($0, nil) } }
     guard let end = text.lastIndex(where: { isDigit($0) || $0 == UInt8(ascii: ".") }) else {
@@ -171,6 +225,11 @@ struct ProgramValue: Equatable, Sendable {
     let isApart = word.first.map(isSpace) ?? false
     let unit = ValueName.unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart)
     guard unit != nil || isApart && mayBeUnit(word.dropFirst()) else { return nil }
+    if !isExpected, word.elementsEqual("c".utf8) || word.elementsEqual("f".utf8) {
+      // `5c` is a class, `1f` and `1234c` may be hexadecimal.
+      let digits = text.prefix { $0 != UInt8(ascii: ".") }.count(where: isDigit)
+      guard end > text.startIndex, digits <= 3 else { return nil }
+    }
     return plainNumber(text[...end]).map { ($0, unit) }
   }
 

@@ -22,7 +22,9 @@ struct ValueMeaning: Equatable, Sendable {
     if own != nil { words.removeLast() }
     let text = words.joined(separator: " ")
     name = text.prefix(1).uppercased() + text.dropFirst()
-    self.unit = own ?? unit ?? Self.units[key.description]
+    let known = Self.units[key.description]
+    // `temperature:21°` says no more than `temperature:21`.
+    self.unit = own ?? (unit == "°" && known == "°C" ? known : unit ?? known)
     deviceClass = self.unit.flatMap { Self.deviceClass(unit: $0, key.description) }
   }
 

@@ -72,7 +72,7 @@ struct ScanTable {
   /// Why a stranger that an entry matches does not become a device; nil: it does.
   private static func obstacle(to peripheral: Peripheral, _ profile: Profile, _ least: Int?) -> String? {
     if let least, let rssi = peripheral.rssi, rssi < least { return "too weak: min_rssi is \(least)" }
-    return profile.hasLinks ? nil : profile.lack(in: peripheral.advertised).map { "ignored: \($0)" }
+    return profile.lack(in: peripheral.advertised).map { "ignored: \($0)" }
   }
 
   private static func use(_ settings: DeviceSettings) -> String {

@@ -24,7 +24,6 @@ struct DeviceCheck {
   ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
-    let configuration = stored.configuration
     /// What is heard in vain, by profile: of strangers, the first stands for all.
     var deaf: [String: Finding] = [:]
     var heard: Set<String> = []
@@ -34,7 +33,7 @@ struct DeviceCheck {
         let profile = settings.profile
         if let lack = profile.lack(in: peripheral.advertised) {
           let finding = Finding.heardInVain(settings.shownID, lack, profile)
-          if configuration.names(peripheral.address) {
+          if stored.configuration.names(peripheral.address) {
             findings.append(finding)
           } else if deaf[profile.name] == nil {
             deaf[profile.name] = finding
@@ -56,15 +55,8 @@ struct DeviceCheck {
     }
     findings += deaf.filter { !heard.contains($0.key) }.values.sorted { $0.text < $1.text }
     guard faults.isEmpty else { return (candidates, findings + faults) }
-    let known = configuration.devices.compactMap(\.match.identifier) + stored.withoutEntry
-    let absent = known.compactMap { address -> DeviceSettings? in
-      // Bluetooth finds no sender by radio.
-      guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
-        case .here(let settings) = stored.assignment(address, Advertisement()), settings.isEnabled
-      else { return nil }
-      return settings
-    }
-    findings += absent.map { .notInRange($0.shownID) }
+    let absent = notInRange(found)
+    findings += absent
     let isHeard = findings.contains { $0.level == .ok || $0.code == "heard_in_vain" }
     if candidates.isEmpty, absent.isEmpty, !isHeard {
       findings.append(
@@ -77,6 +69,18 @@ struct DeviceCheck {
             """))
     }
     return (candidates, findings)
+  }
+
+  /// The devices that the gateway knows, and that were not found.
+  private func notInRange(_ found: [Peripheral]) -> [Finding] {
+    let known = stored.configuration.devices.compactMap(\.match.identifier) + stored.withoutEntry
+    return known.compactMap { address in
+      // Bluetooth finds no sender by radio.
+      guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
+        case .here(let settings) = stored.assignment(address, Advertisement()), settings.isEnabled
+      else { return nil }
+      return .notInRange(settings.shownID)
+    }
   }
 
   /// Connects to a device, and reads what it offers.

@@ -50,6 +50,30 @@ import JSON
     stored = await blocking(.state) { [stored] in stored.withState(of: file.file) } ?? stored
     let isUsable = await checkBluetooth(&stored, isRunning: isRunning)
     await checkBroker(file, gateway)
+    await checkGateway(presence, gateway)
+    if case .absent = presence {
+      let radio = file.configuration.radio
+      if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
+      if isUsable, isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) {
+        await checkDevices(stored)
+      }
+    }
+    try summarize()
+  }
+
+  /// Prints the number of faults and warnings, or all findings as JSON; fails if there is a fault.
+  private func summarize() throws(CommandFailure) {
+    func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
+    let faults = findings.count { $0.level == .fault }
+    let warnings = findings.count { $0.level == .warning }
+    printOutput(
+      json
+        ? JSONValue.array(findings.map(\.json)).written
+        : "\(count(faults, "fault")), \(count(warnings, "warning"))")
+    if faults > 0 { throw CommandFailure(.refused) }
+  }
+
+  private func checkGateway(_ presence: GatewayAccess.Presence, _ gateway: GatewayID) async {
     switch presence {
     case .running(let running):
       // Of several, the first one is asked.
@@ -81,20 +105,7 @@ import JSON
         case .absent, nil: .ok(.gateway, "the gateway \(gateway) is not running")
         }
       report(finding)
-      let radio = file.configuration.radio
-      if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
-      if isUsable, isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) {
-        await checkDevices(stored)
-      }
     }
-    let faults = findings.count { $0.level == .fault }
-    let warnings = findings.count { $0.level == .warning }
-    func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
-    printOutput(
-      json
-        ? JSONValue.array(findings.map(\.json)).written
-        : "\(count(faults, "fault")), \(count(warnings, "warning"))")
-    if faults > 0 { throw CommandFailure(.refused) }
   }
 
   /// Findings are printed as they come, or at the end as JSON.

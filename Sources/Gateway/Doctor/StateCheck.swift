@@ -31,18 +31,7 @@ struct StateCheck {
     let folder = ConfigurationFile.folder(of: path)
     // A folder that does not exist is created in the nearest one that does.
     let existing = NewFile.existingFolder(folder)
-    // Root may write everything, the service may not.
-    if folder == service, existing == folder, user == 0, let serviceAccess,
-      let closed = [folder, path, path + ".lock"].first(where: { !serviceAccess.mayWrite($0) })
-    {
-      let effect = closed == path ? "it waits until it may" : "changes will be lost on restart"
-      return [
-        .fault(
-          .state,
-          "the service, which runs as \(ServiceAccess.user), may not write \(closed): \(effect)",
-          remedy: "sudo chown -R \(ServiceAccess.user): \(folder.shellWord)")
-      ]
-    }
+    if existing == folder, let finding = serviceMayNotWrite(path, folder) { return [finding] }
     let isWritable =
       access(existing, W_OK | X_OK) == 0 && (access(path, F_OK) != 0 || access(path, W_OK) == 0)
     guard isWritable else { return [notWritable(path, existing, folder)] }
@@ -73,6 +62,17 @@ struct StateCheck {
     guard let database = StateFolder.databaseToRead(gateway, environment, service: service) else { return [] }
     let folder = ConfigurationFile.folder(of: database.path)
     return [space(in: NewFile.existingFolder(folder), folder)].filter { $0.level != .ok }
+  }
+
+  /// Root may write everything, the service may not.
+  private func serviceMayNotWrite(_ path: String, _ folder: String) -> Finding? {
+    guard folder == service, user == 0, let serviceAccess,
+      let closed = [folder, path, path + ".lock"].first(where: { !serviceAccess.mayWrite($0) })
+    else { return nil }
+    let effect = closed == path ? "it waits until it may" : "changes will be lost on restart"
+    return .fault(
+      .state, "the service, which runs as \(ServiceAccess.user), may not write \(closed): \(effect)",
+      remedy: "sudo chown -R \(ServiceAccess.user): \(folder.shellWord)")
   }
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.

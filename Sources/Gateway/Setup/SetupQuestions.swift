@@ -44,6 +44,18 @@ extension SetupInterview {
         // Several brokers in the file stay.
         if !$1.isEmpty { try $0.setHost($1) }
       })
+    try await askForEncryption()
+    try await ask(
+      SetupQuestion(prompt: "Port", preset: answers.mqtt["port"]?.shown, option: "--port") {
+        guard let port = Int($1), (1...65535).contains(port) else {
+          throw SetupRefusal("\(Excerpt($1)) is not a port: a number from 1 to 65535, usually 1883.")
+        }
+        try $0.set("mqtt", "port", .integer(port))
+      })
+    try await askForCredentials()
+  }
+
+  @LoopActor private mutating func askForEncryption() async throws(CommandFailure) {
     let isEncrypted = answers.mqtt["tls"] != nil
     try await ask(
       .choice(
@@ -61,13 +73,9 @@ extension SetupInterview {
     // The broker's client certificate, which only machines have.
     try take("--cert-file") { try $0.setTLSFile("cert_file", $1) }
     try take("--key-file") { try $0.setTLSFile("key_file", $1) }
-    try await ask(
-      SetupQuestion(prompt: "Port", preset: answers.mqtt["port"]?.shown, option: "--port") {
-        guard let port = Int($1), (1...65535).contains(port) else {
-          throw SetupRefusal("\(Excerpt($1)) is not a port: a number from 1 to 65535, usually 1883.")
-        }
-        try $0.set("mqtt", "port", .integer(port))
-      })
+  }
+
+  @LoopActor private mutating func askForCredentials() async throws(CommandFailure) {
     let name = answers.mqtt["username"]?.text
     try await ask(
       SetupQuestion(

@@ -21,7 +21,7 @@ import Testing
     let value = try await central.read(temperature).get()
     #expect(value.count == 1)
     #expect(try await central.read(period).get() == [0x2C, 0x01])
-    #expect(try await central.write([20, 0], to: period) == .success([20, 0]))
+    #expect(try await central.writeAndReadBack([20, 0], to: period) == .success([20, 0]))
     #expect(try await central.read(period).get() == [20, 0])
 
     let values = Record<[UInt8]>()
@@ -35,7 +35,7 @@ import Testing
       _ = try await values.next("a notification of \(bytes.count) bytes") { $0 == bytes ? true : nil }
     }
     await #expect(throws: CentralError.refused("InvalidArguments: Invalid Length")) {
-      try await central.write([1], to: period)
+      try await central.writeAndReadBack([1], to: period)
     }
     try await tested.end()
   }

@@ -77,25 +77,25 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// It is called off before the next one begins.
-  @Test(arguments: [false, true])
-  func theTimeOfAnotherProgramsAttemptBeginsAnew(isRemoved: Bool) async throws {
+  /// An attempt that has lasted for an hour is ended, unless what happened meanwhile shows that it is another one.
+  @Test(arguments: ["removed", "gone", "busy"])
+  func theTimeOfAnotherProgramsAttemptBeginsAnew(state: String) async throws {
     let busy = FakeBlueZ.error("org.bluez.Error.InProgress", "In Progress")
-    let faults = try await Faults(answers: ["Connect": busy]) { $0.pair = .milliseconds(300) }
+    let faults = try await Faults(answers: ["Connect": busy])
     await #expect(throws: CentralError.busy("InProgress: In Progress")) { try await faults.connect() }
-    if isRemoved {
+    await faults.anotherAttemptHasLastedAnHour()
+    if state == "removed" {
       await faults.fake.signal(Recorded.removed(Recorded.device, "org.bluez.Device1"))
       #expect(await faults.central.wait(patience) { $0.peripherals.isEmpty })
       await faults.fake.signal(Recorded.deviceAdded)
       #expect(await faults.central.wait(patience) { !$0.peripherals.isEmpty })
-    } else {
+    } else if state == "gone" {
       await faults.fake.answer("Connect", FakeBlueZ.error(DBusName.Failure.unknownObject, "no such object"))
       await #expect(throws: CentralError.gone) { try await faults.connect() }
       await faults.fake.answer("Connect", busy)
     }
-    try await loop.sleep(for: .milliseconds(400))
     await #expect(throws: CentralError.busy("InProgress: In Progress")) { try await faults.connect() }
-    #expect(faults.fake.count("Disconnect") == 0)
+    #expect(faults.fake.count("Disconnect") == (state == "busy" ? 1 : 0))
     try await faults.tested.end()
   }
 

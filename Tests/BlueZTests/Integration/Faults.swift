@@ -24,6 +24,11 @@ final class Faults: Sendable {
   /// The characteristics of the micro:bit, linked.
   func connect() async throws -> [Characteristic] { try await central.connect(Recorded.id) }
 
+  /// Moves the begin of another program's attempt, which was in the way of a connect, to an hour ago.
+  @LoopActor func anotherAttemptHasLastedAnHour() {
+    central.links.busySince[Recorded.id]? = Moment.now + .seconds(-3600)
+  }
+
   /// A signal of a characteristic's value.
   func notify(_ bytes: [UInt8], from path: String = Recorded.temperature) async {
     await fake.signal(

@@ -87,6 +87,30 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// A second StartNotify of the same program is refused.
+  @Test func aSubscriptionThatIsAnsweredAfterItsTimeIsUsedAndEnded() async throws {
+    let faults = try await Faults { $0.operation = .milliseconds(300) }
+    let late = Record<DBusCall>()
+    await faults.fake.answer("StartNotify") { _, call in late.append(call) }
+    let temperature = try #require(try await faults.connect().temperature)
+    await #expect(throws: CentralError.timedOut("StartNotify: no answer in time")) {
+      try await faults.central.subscribe(to: temperature) { _ in }
+    }
+    try await faults.fake.called("StartNotify")
+    await faults.fake.reply(late.elements[0])
+    await faults.fake.answer(
+      "StartNotify", FakeBlueZ.error("org.bluez.Error.Failed", "Already notifying"))
+    // By its answer the late one has arrived.
+    _ = await faults.central.read(temperature)
+    let values = Record<[UInt8]>()
+    try await faults.central.subscribe(to: temperature) { values.append($0) }
+    await faults.notify([22])
+    #expect(try await values.next("a value") { $0 } == [22])
+    await faults.central.disconnect(Recorded.id)
+    #expect(faults.fake.count("StartNotify") == 1 && faults.fake.count("StopNotify") == 1)
+    try await faults.tested.end()
+  }
+
   @Test func aSubscriptionThatIsNotAnsweredOrWhoseDeviceIsGoneIsNotEnded() async throws {
     let faults = try await Faults()
     let characteristics = try await faults.connect()

@@ -38,7 +38,7 @@ import Testing
       $0.operation = .seconds(3600)
     }
     let characteristics = try await faults.connect()
-    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    let writing = Task { try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) }
     // Asked for while the write is still unanswered.
     try await faults.fake.called("ReadValue")
     await faults.fake.signal(Recorded.deviceRemoved.last!)
@@ -56,7 +56,7 @@ import Testing
       fake.reply(call, .bytes([1, 0]))
       if fake.count("ReadValue") == 1 { fake.reply(write.elements[0]) }
     }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success([1, 0]))
     #expect(faults.fake.count("ReadValue") == 2)
     try await faults.tested.end()
   }
@@ -68,7 +68,7 @@ import Testing
     await faults.fake.answer("ReadValue") { fake, call in
       fake.reply(call, .bytes(fake.count("ReadValue") == 1 ? [7, 7] : second))
     }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success(second))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success(second))
     #expect(faults.fake.count("ReadValue") == 2)
     try await faults.tested.end()
   }
@@ -81,11 +81,11 @@ import Testing
     await faults.fake.answer(
       "ReadValue", FakeBlueZ.error("org.bluez.Error.NotPermitted", "Read not permitted"))
     #expect(
-      try await faults.central.write([1, 0], to: characteristics[1])
+      try await faults.central.writeAndReadBack([1, 0], to: characteristics[1])
         == .failure(.refused("NotPermitted: Read not permitted")))
     await faults.fake.answer("ReadValue", FakeBlueZ.never)
     #expect(
-      try await faults.central.write([1, 0], to: characteristics[1])
+      try await faults.central.writeAndReadBack([1, 0], to: characteristics[1])
         == .failure(.timedOut("ReadValue: no answer in time")))
     #expect(faults.fake.count("ReadValue") == 3)
     try await faults.tested.end()
@@ -102,7 +102,7 @@ import Testing
         fake.reply(call)
       }
     }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success([1, 0]))
     #expect(faults.fake.count("WriteValue") == 2 && faults.fake.count("ReadValue") == 2)
     try await faults.tested.end()
   }
@@ -121,7 +121,7 @@ import Testing
         fake.reply(call, .bytes([1, 0]))
       }
     }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success([1, 0]))
     #expect(faults.fake.count("WriteValue") == 1 && faults.fake.count("ReadValue") == 2)
     try await faults.tested.end()
   }
@@ -135,7 +135,7 @@ import Testing
       $0.linkLoss = .seconds(3600)
     }
     let characteristics = try await faults.connect()
-    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    let writing = Task { try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) }
     try await faults.fake.called("ReadValue")
     await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await deadline(patience, "the end of a write with its link") { () async throws -> Void in
@@ -154,7 +154,9 @@ import Testing
     let characteristics = try await faults.connect()
     let expected: CentralError =
       isAnswered ? .refused("NotPermitted: Write not permitted") : .timedOut("WriteValue: no answer in time")
-    await #expect(throws: expected) { try await faults.central.write([1, 0], to: characteristics[1]) }
+    await #expect(throws: expected) {
+      try await faults.central.writeAndReadBack([1, 0], to: characteristics[1])
+    }
     try await faults.tested.end()
   }
 
@@ -168,7 +170,7 @@ import Testing
       fake.refuse(call, "org.bluez.Error.Failed", "Failed to initiate")
       fake.reply(write.elements[0])
     }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success([1, 0]))
     try await faults.tested.end()
   }
 
@@ -184,7 +186,7 @@ import Testing
     }
     // The lock was released.
     await faults.fake.answer("ReadValue") { $0.reply($1, .bytes([1, 0])) }
-    #expect(try await faults.central.write([1, 0], to: characteristics[1]) == .success([1, 0]))
+    #expect(try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) == .success([1, 0]))
     try await faults.tested.end()
   }
 
@@ -194,7 +196,7 @@ import Testing
     let characteristics = try await faults.connect()
     let reading = Task { try await faults.central.read(characteristics[0]).get() }
     try await faults.fake.called("ReadValue")
-    let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
+    let writing = Task { try await faults.central.writeAndReadBack([1, 0], to: characteristics[1]) }
     if forgotten {
       await faults.fake.signal(Recorded.deviceRemoved.last!)
     } else {

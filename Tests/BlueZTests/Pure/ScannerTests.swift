@@ -34,41 +34,43 @@ import Testing
 
   /// Nothing may be there, or what is there has no signal strength.
   @Test func silenceIsCheckedLessOftenAndInBothWays() {
-    #expect(scanner.longestSilence == .seconds(30) && scanner.takeFilter().strength)
+    #expect(scanner.silence.longest == .seconds(30) && scanner.takeFilter().strength)
     var silences: [Duration] = []
     for _ in 0..<5 {
-      _ = scanner.heardNothing(mayReset: true)
-      silences.append(scanner.longestSilence)
+      _ = scanner.silence.heardNothing(mayReset: true)
+      silences.append(scanner.silence.longest)
     }
     #expect(silences == [60, 120, 240, 300, 300].map { .seconds($0) })
     #expect(!scanner.takeFilter().strength)
     // What helped stays.
-    scanner.heard()
-    #expect(scanner.longestSilence == .seconds(30) && !scanner.takeFilter().strength)
+    scanner.silence.heard()
+    #expect(scanner.silence.longest == .seconds(30) && !scanner.takeFilter().strength)
   }
 
   /// Where nothing advertises, one reset is news.
   @Test func resetsForSilenceAreRareAndInVainAfterTheFirst() {
     func resetsInVain(of silences: Int) -> [Bool] {
-      (0..<silences).compactMap { _ in scanner.heardNothing(mayReset: true) ? scanner.wasResetInVain : nil }
+      (0..<silences).compactMap { _ in
+        scanner.silence.heardNothing(mayReset: true) ? scanner.silence.wasResetInVain : nil
+      }
     }
     #expect(resetsInVain(of: 29) == [false, true, true])
-    scanner.heard()
+    scanner.silence.heard()
     #expect(resetsInVain(of: 5) == [false])
   }
 
   /// As when the last link has ended.
   @Test func aResetForSilenceIsDueUntilItIsAllowed() {
-    for _ in 0..<20 { #expect(!scanner.heardNothing(mayReset: false)) }
-    #expect(scanner.heardNothing(mayReset: true) && !scanner.wasResetInVain)
-    for _ in 0..<11 { #expect(!scanner.heardNothing(mayReset: true)) }
-    #expect(scanner.heardNothing(mayReset: true) && scanner.wasResetInVain)
+    for _ in 0..<20 { #expect(scanner.silence.heardNothing(mayReset: false) == false) }
+    #expect(scanner.silence.heardNothing(mayReset: true) && !scanner.silence.wasResetInVain)
+    for _ in 0..<11 { #expect(scanner.silence.heardNothing(mayReset: true) == false) }
+    #expect(scanner.silence.heardNothing(mayReset: true) && scanner.silence.wasResetInVain)
   }
 
   @Test func aFailureIsRetriedOnceItIsTime() {
     scanner.request(true)
     #expect(scanner.beginChange(isAllowed: true) == .start)
-    #expect(scanner.failed("first", mayReset: true) == .first)
+    #expect(scanner.failures.add("first", mayReset: true) == .first)
     scanner.endChange(in: .failed)
     #expect(scanner.beginChange(isAllowed: true) == nil)
     scanner.retry()
@@ -84,51 +86,51 @@ import Testing
     scanner.request(true)
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
-    #expect(scanner.failed("first", mayReset: true) == .first)
-    #expect(scanner.recovery?.reason == nil)
+    #expect(scanner.failures.add("first", mayReset: true) == .first)
+    #expect(scanner.failures.recovery?.reason == nil)
     #expect(scanner.worked())
-    #expect(scanner.failed("first", mayReset: true) == .first)
-    #expect(scanner.failed("second", mayReset: true) == .problem)
-    #expect(scanner.recovery?.reason == "second")
-    #expect(scanner.failed("third", mayReset: true) == .retry)
-    #expect(scanner.recovery?.reason == "third")
+    #expect(scanner.failures.add("first", mayReset: true) == .first)
+    #expect(scanner.failures.add("second", mayReset: true) == .problem)
+    #expect(scanner.failures.recovery?.reason == "second")
+    #expect(scanner.failures.add("third", mayReset: true) == .retry)
+    #expect(scanner.failures.recovery?.reason == "third")
     #expect(scanner.worked())
-    #expect(scanner.recovery?.reason == nil)
+    #expect(scanner.failures.recovery?.reason == nil)
   }
 
   @Test func afterALongTimeOfFailuresTheAdapterIsReset() {
     let scanner = Self.failing()
-    while scanner.failed("no", mayReset: true) == .retry {}
+    while scanner.failures.add("no", mayReset: true) == .retry {}
     scanner.request(false)
-    #expect(scanner.recovery?.reason == nil)
-    #expect(scanner.failed("no", mayReset: true) == .first)
+    #expect(scanner.failures.recovery?.reason == nil)
+    #expect(scanner.failures.add("no", mayReset: true) == .first)
   }
 
   @Test func failuresWithoutAResetDoNotPostponeIt() {
     let scanner = Self.failing()
     let begin = Moment.now
     while begin.duration(to: .now) < .milliseconds(50) {
-      #expect(scanner.failed("no", mayReset: false) == .retry)
+      #expect(scanner.failures.add("no", mayReset: false) == .retry)
     }
-    #expect(scanner.failed("no", mayReset: true) == .reset)
+    #expect(scanner.failures.add("no", mayReset: true) == .reset)
   }
 
   @Test func theNextResetIsFurtherOff() {
     let scanner = Self.failing()
     var resets = 0
     // The delays are 2 ns, 4 ns and so on: few of them fit into the time that this takes.
-    for _ in 0..<1000 where scanner.failed("no", mayReset: true) == .reset {
+    for _ in 0..<1000 where scanner.failures.add("no", mayReset: true) == .reset {
       resets += 1
       scanner.adapterTurnedOff(isReset: true)
-      #expect(scanner.recovery?.reason == "no")
+      #expect(scanner.failures.recovery?.reason == "no")
     }
     #expect((1..<60).contains(resets))
     scanner.adapterTurnedOff(isReset: false)
-    #expect(scanner.recovery?.reason == nil)
-    #expect(scanner.failed("no", mayReset: true) == .first)
-    #expect(scanner.failed("no", mayReset: true) == .problem)
+    #expect(scanner.failures.recovery?.reason == nil)
+    #expect(scanner.failures.add("no", mayReset: true) == .first)
+    #expect(scanner.failures.add("no", mayReset: true) == .problem)
     // The first delay again.
-    #expect(scanner.failed("no", mayReset: true) == .reset)
+    #expect(scanner.failures.add("no", mayReset: true) == .reset)
   }
 
   /// It has failed twice, and the first delay until a reset has passed.
@@ -136,13 +138,13 @@ import Testing
     let scanner = Scanner(
       resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0),
       silenceBackOff: BackOff(first: .seconds(30), longest: .seconds(300)), fullScan: .seconds(3))
-    #expect(scanner.failed("no", mayReset: true) == .first)
-    #expect(scanner.failed("no", mayReset: true) == .problem)
+    #expect(scanner.failures.add("no", mayReset: true) == .first)
+    #expect(scanner.failures.add("no", mayReset: true) == .problem)
     return scanner
   }
 
   private func isPaused(for limit: Duration) -> Bool {
-    scanner.needsBriefScan(after: limit, isPreferred: true)
+    scanner.pauses.needsBriefScan(after: limit, isPreferred: true)
   }
 
   @Test func aPauseForConnectsIsTimed() {
@@ -190,12 +192,12 @@ import Testing
       _ = scanner.beginChange(isAllowed: true)
       scanner.endChange(in: .on, at: now)
       now = now + .milliseconds(100)
-      #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: true, at: now))
-      if scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: now) {
+      #expect(!scanner.pauses.needsBriefScan(after: .seconds(15), isPreferred: true, at: now))
+      if scanner.pauses.needsBriefScan(after: .seconds(15), isPreferred: false, at: now) {
         briefScans.append(attempt)
-        scanner.beginBriefScan()
+        scanner.pauses.beginBriefScan()
         now = now + .seconds(3)
-        scanner.endBriefScan(at: now)
+        scanner.pauses.endBriefScan(at: now)
       }
       scanner.pause(at: now)
       _ = scanner.beginChange(isAllowed: false)
@@ -212,13 +214,13 @@ import Testing
       _ = scanner.beginChange(isAllowed: true)
       scanner.endChange(in: .on, at: start + .seconds(second))
       let end = start + .seconds(second + 3)
-      #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: end))
+      #expect(!scanner.pauses.needsBriefScan(after: .seconds(15), isPreferred: false, at: end))
       scanner.pause(at: end)
       _ = scanner.beginChange(isAllowed: false)
       scanner.endChange(in: .off, at: end)
     }
-    #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(37)))
-    #expect(scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(38)))
+    #expect(!scanner.pauses.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(37)))
+    #expect(scanner.pauses.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(38)))
   }
 
   @Test func discoveryEndsWithTheAdapter() {

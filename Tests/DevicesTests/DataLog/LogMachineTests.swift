@@ -131,6 +131,20 @@ import Testing
     #expect(world.copy == world.service.log && world.clearings == 1)
   }
 
+  /// A peripheral may pretend for ever that its log was cleared.
+  @Test func logThatIsClearedAgainAndAgainIsGivenUp() {
+    var world = World(Self.log(2 * LogMachine.batch))
+    let failure = world.link { world, reply in
+      let request = world.requests.last?.bytes ?? []
+      guard request.count > 8 else { return [reply] }
+      if request[4] == LogMachine.batch { return [[reply[0] | 0x0F, 0x17, 0xFC, 0xFF, 0xFF]] }
+      let isCheck = request[8] == LogMachine.tailSize
+      return [isCheck ? [reply[0]] + reply.dropFirst().map { ~$0 } : reply]
+    }
+    #expect(failure == .changing)
+    #expect(world.clearings == 3)
+  }
+
   /// A reply that is lost, repeated, late, too long, of another request, or an error, at any place.
   @Test(arguments: 0..<6)
   func replyThatIsNotExpectedCostsTimeOnly(kind: Int) {

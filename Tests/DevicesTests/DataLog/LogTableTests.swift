@@ -76,6 +76,16 @@ import Testing
     #expect(Self.rows(log, &table) == [#"1/1 {"näme":"\#u{FFFD}A"}"#, #"2/1 {"näme":"\u0000"}"#])
   }
 
+  /// To compare a heading of 60,000 combining characters with another takes seconds.
+  @Test func cellOfCombiningCharactersIsReplaced() {
+    var table = LogTable()
+    let marks = String(repeating: "\u{345}\u{323}", count: 1000)
+    #expect(
+      Self.rows(Array("a\(marks),b\n1,e\u{301}\n".utf8), &table) == [
+        "1/1 {\"\u{FFFD}\":1,\"b\":\"e\u{301}\"}"
+      ])
+  }
+
   @Test func positionIsStoredAndGoneOnFrom() throws {
     let log = Array("Time (seconds),a\n5,1\nTime (seconds),a,b\n9,2,1\n1,3,2\n".utf8)
     var whole = LogTable()

@@ -19,7 +19,8 @@ extension EngineTests {
     #expect(await tested.heldPeriod() == 500)
     await tested.end()
     let stored = try Engine.stored(in: folder.path + "/state.db")
-    #expect(stored.map(\.desired) == [["period": DeviceRecord.Desired(value: 500, source: .command)]])
+    let desired = ["period": DeviceRecord.Desired(value: 500, source: .command)]
+    #expect(stored.map(\.requested.desired) == [desired])
     #expect(stored.first?.id == Engine.id && stored.first?.offered == ["temperature", "period"])
 
     // The next run applies it again.
@@ -127,14 +128,14 @@ extension EngineTests {
       "period", .applied(actual: 500), sender: ["transaction": "t"])
     #expect(next.frontEnd.events.elements.count { $0 == result } == 1)
     await next.end()
-    #expect(try Engine.stored(in: path).first?.waiting == [:])
+    #expect(try Engine.stored(in: path).first?.requested.waiting == [:])
   }
 
   @Test func waitingCommandOfAPropertyThatIsGoneFailsAfterARestart() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     var record = DeviceRecord(address: Engine.address)
-    record.waiting = [
+    record.requested.waiting = [
       "wings": DeviceRecord.Desired(value: 1, sender: "a"),
       "period": DeviceRecord.Desired(value: 1, sender: "b"),
     ]
@@ -146,7 +147,7 @@ extension EngineTests {
       }
     }
     await tested.end()
-    #expect(try Engine.stored(in: path).first?.waiting ?? [:] == [:])
+    #expect(try Engine.stored(in: path).first?.requested.waiting ?? [:] == [:])
   }
 
   @Test func aPropertyOfADeviceOutOfRangeIsNotRead() async throws {

@@ -62,7 +62,7 @@ extension EngineTests {
         == (there == 500 ? [] : [.takenOver()]))
     await tested.end()
     #expect(
-      try Engine.stored(in: folder.path + "/state.db").first?.desired == [
+      try Engine.stored(in: folder.path + "/state.db").first?.requested.desired == [
         "period": DeviceRecord.Desired(value: .integer(there), source: .command)
       ])
   }
@@ -77,7 +77,7 @@ extension EngineTests {
     #expect(outcomes.elements == [.pending, .takenOver()])
     #expect(await tested.engine.device(Engine.id)?.desired == [:])
     await tested.end()
-    #expect(try Engine.stored(in: folder.path + "/state.db").first?.desired ?? [:] == [:])
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.requested.desired ?? [:] == [:])
   }
 
   @Test func aCommandWaitsHereWhileTheOwnerIsOffline() async throws {
@@ -133,7 +133,7 @@ extension EngineTests {
     let tested = try await Engine(configuration(), isInRange: false)
     func isDeleted(_ owner: Owner, _ handover: Handover) async -> Bool? {
       await tested.engine.setOwner(owner, of: Engine.id, handover)
-      return await tested.engine.device(Engine.id)?.record.isDeleted
+      return await tested.engine.device(Engine.id)?.record.requested.isDeleted
     }
     #expect(await isDeleted(.other(attic), Handover(isDeleted: true, revision: 5)) == true)
     #expect(await isDeleted(.other(attic), Handover(revision: 6)) == false, "added again while this was off")

@@ -130,10 +130,9 @@ extension EngineTests {
   }
 
   @Test func requiredServiceAddedOnTheLinkIsUsedAtOnce() async throws {
-    let tested = try await Engine(configuration(), isInRange: false)
+    let tested = try await Engine(configuration(), isInRange: false, servicesLimit: patience)
     let service = Property.microbitTemperature.service
     await tested.serve(service, false)
-    try await tested.setServicesLimit(patience)
     await tested.comeBack()
     try await tested.becomesTrue("ServicesResolved")
     let mark = tested.frontEnd.events.count

@@ -34,8 +34,8 @@ extension EngineTests {
     try await tested.frontEnd.reading(Engine.period, 600, sequence: .some(nil))
     await tested.end()
     let stored = try Engine.stored(in: folder.path + "/state.db").first
-    #expect(stored?.desired == ["period": DeviceRecord.Desired(value: 600, source: .request)])
-    #expect(stored?.changes.name == "Kitchen")
+    #expect(stored?.requested.desired == ["period": DeviceRecord.Desired(value: 600, source: .request)])
+    #expect(stored?.requested.changes.name == "Kitchen")
   }
 
   @Test func requestSetsPropertiesAndDesiredValues() async throws {
@@ -61,7 +61,7 @@ extension EngineTests {
     _ = try await tested.engine.change(
       Engine.id, ["exclude": .null, "properties": .null, "desired": ["accelerometer_period": .null]])
     await tested.end()
-    #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes.isEmpty == true)
+    #expect(try Engine.stored(in: folder.path + "/state.db").first?.requested.changes.isEmpty == true)
   }
 
   @Test func aRequestedValueUsesItsPropertyBesideThoseOfTheConfiguration() async throws {
@@ -84,7 +84,7 @@ extension EngineTests {
     // It is not in use any more.
     _ = try await tested.engine.change(Engine.id, ["desired": ["period": .null]])
     let record = await tested.engine.store.record(Engine.address)
-    #expect(record.desired.keys.sorted() == ["accelerometer_period"])
+    #expect(record.requested.desired.keys.sorted() == ["accelerometer_period"])
     #expect(DeviceRecord(address: Engine.address, bytes: record.bytes) == record)
     await tested.engine.configure(configuration { $0.properties = ["auto", "led"] })
     let automatic = Profile.microbit.automaticProperties
@@ -94,7 +94,7 @@ extension EngineTests {
     #expect(reset.map { Set($0.profile.properties.map(\.name)) } == Set(automatic + ["led"]))
     await tested.end()
     let stored = try Engine.stored(in: folder.path + "/state.db").first
-    #expect(stored?.changes.isEmpty == true && stored?.desired.isEmpty == true)
+    #expect(stored?.requested.changes.isEmpty == true && stored?.requested.desired.isEmpty == true)
   }
 
   @Test func requestThatDoesNotFitTheProfileChangesNothing() async throws {
@@ -190,7 +190,7 @@ extension EngineTests {
     _ = try await tested.engine.remove(Engine.id)
     #expect(try await outcomes.final() == .failed(reason: "the device was removed"))
     await tested.end()
-    #expect(try Engine.stored(in: path).map(\.desired.isEmpty) == [true])
+    #expect(try Engine.stored(in: path).map(\.requested.desired.isEmpty) == [true])
   }
 
   @Test func aDeviceThatIsPinnedElsewhereIsDetached() async throws {

@@ -170,7 +170,7 @@ import Testing
     await Engine.store(
       record { record in
         record.id = Engine.id
-        record.desired = [
+        record.requested.desired = [
           "period": DeviceRecord.Desired(value: 7, source: .command),
           "another": DeviceRecord.Desired(value: 7, source: .command),
         ]
@@ -183,7 +183,7 @@ import Testing
     try await tested.frontEnd.reading(Engine.period, 300, sequence: .some(nil))
     await tested.end()
     #expect(
-      try Engine.stored(in: path).map(\.desired) == [
+      try Engine.stored(in: path).map(\.requested.desired) == [
         ["another": DeviceRecord.Desired(value: 7, source: .command)]
       ])
   }
@@ -229,7 +229,7 @@ extension EngineTests {
       let value = try Property.microbitPeriod.encode(500)
       await tested.engine.executeAndEnd(EncodedCommand(value: value, waitsForLink: waitsForLink) { _ in })
       await tested.end()
-      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.waiting.keys) } == kept)
+      #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.requested.waiting.keys) } == kept)
     }
   }
 }

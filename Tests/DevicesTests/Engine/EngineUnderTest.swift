@@ -38,7 +38,8 @@ final class EngineUnderTest: Sendable {
   ///   - absentAdapter: an adapter that is absent at the start.
   init(
     _ configuration: Configuration = Configuration(), state path: String? = nil, isInRange: Bool = true,
-    absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity,
+    absentAdapter: Int? = nil, bondLimit: Duration = .seconds(60), servicesLimit: Duration = .seconds(3),
+    capacity: Int = DeviceManager.capacity,
     _ change: (inout SimulatorOptions) -> Void = { _ in }
   ) async throws {
     var options = SimulatorOptions()
@@ -67,7 +68,7 @@ final class EngineUnderTest: Sendable {
     let engine = await DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"),
       adapters: state.section("adapters"), bus: bus.address,
-      bondLimit: bondLimit, capacity: capacity)
+      bondLimit: bondLimit, servicesLimit: servicesLimit, capacity: capacity)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
     await frontEnd.follow(engine)
@@ -95,7 +96,7 @@ final class EngineUnderTest: Sendable {
   ) async -> Record<Outcome> {
     let outcomes = Record<Outcome>()
     let (name, codec) = await nameAndCodec(property, of: id)
-    let command = Command(id, name, codec.json(value), timeToLive: ttl, sender: sender)
+    let command = Command(id, name, codec.json(value), ttl: ttl, sender: sender)
     do throws(RequestError) {
       try await engine.execute(command) { outcomes.append($0.outcome) }
     } catch {
@@ -143,12 +144,6 @@ final class EngineUnderTest: Sendable {
   }
   /// The kernel lets the adapter scan, or refuses it.
   func scans(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .scan, on: on)) }
-  /// How long the device may take to add services after it was connected to.
-  @LoopActor func setServicesLimit(_ limit: Duration) throws {
-    let session = engine.registry.byID[Self.id]?.session.linkSession
-    try #require(session != nil)
-    session?.setServicesLimit(limit)
-  }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)

@@ -93,14 +93,14 @@ import Testing
     let path = folder.path + "/state.db"
     var record = Self.record()
     let moisture: ValueKey = "moisture"
-    record.values[moisture] = ValueTable.Entry(
+    record.valueTable[moisture] = ValueTable.Entry(
       written: "moisture", isNumber: true, isConfirmed: true, lastSeen: 95)
     await Engine.store(record, in: path)
     let tested = try await Engine(state: path, isInRange: false)
     for day in 101...200 { await tested.engine.expireDevices(today: day) }
     await tested.end()
     // Of the days since it was received, those on which the device was away do not count.
-    #expect(try Engine.stored(in: path).first?.values[moisture]?.lastSeen == 195)
+    #expect(try Engine.stored(in: path).first?.valueTable[moisture]?.lastSeen == 195)
   }
 
   @Test func nothingIsKeptOfARemovedDevice() async throws {
@@ -119,7 +119,7 @@ import Testing
     let path = folder.path + "/state.db"
     var (unmatched, requested) = (Self.record(), Self.record(Self.stranger))
     (unmatched.id, requested.id) = (nil, nil)
-    requested.isRemoved = true
+    requested.requested.isRemoved = true
     for record in [unmatched, requested] { await Engine.store(record, in: path) }
     var configuration = Configuration()
     configuration.devices = []
@@ -220,10 +220,10 @@ import Testing
     var record = Self.record()
     switch what {
     case "entry": configuration.devices = [Configuration.Device(match: .identifier(Engine.address))]
-    case "added": record.isAdded = true
-    case "renamed": record.changes.name = "Window"
-    case "value": record.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
-    default: record.desired["period"] = DeviceRecord.Desired(value: 500)
+    case "added": record.requested.isAdded = true
+    case "renamed": record.requested.changes.name = "Window"
+    case "value": record.requested.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
+    default: record.requested.desired["period"] = DeviceRecord.Desired(value: 500)
     }
     await Engine.store(record, in: path)
     let tested = try await Engine(configuration, state: path, isInRange: false)

@@ -156,6 +156,7 @@ import Testing
       configuration.devices[0].options.isEnabled = false
       await tested.engine.configure(configuration)
     }
+    // The loop's timers fire in the order of their deadlines: this one after that of the owner's `info`, of three seconds.
     try await loop.sleep(for: .milliseconds(3200))
     #expect(await (tested.engine.device(id)?.record.lastHeard == before) == isDisabled)
     if isDisabled {

@@ -29,9 +29,9 @@ import Testing
     await tested.engine.permitJoin(seconds: 0, device: nil)
     #expect(await tested.engine.permitJoin == nil)
     await tested.end()
-    #expect(try Engine.stored(in: path).first?.isAdded == true)
-    #expect(
-      try Engine.stored(in: path).first?.changes.id?.description.utf8.count == 5, "its letters are its id")
+    #expect(try Engine.stored(in: path).first?.requested.isAdded == true)
+    let letters = try Engine.stored(in: path).first?.requested.changes.id?.description
+    #expect(letters?.utf8.count == 5, "its letters are its id")
     let next = try await Engine(Self.none, state: path)
     try await next.frontEnd.availability(true)
     await next.end()
@@ -80,7 +80,7 @@ import Testing
     #expect(letters.description == "zugev")
     #expect(await tested.engine.yieldID(letters))
     let device = try #require(await tested.engine.devices.first)
-    #expect(device.id == Engine.id && device.record.changes.id == nil)
+    #expect(device.id == Engine.id && device.record.requested.changes.id == nil)
     let given = try await tested.engine.rename(Engine.id, name: "Table 1")
     #expect(await !tested.engine.yieldID(given), "a name that a user gave stays")
     await tested.end()

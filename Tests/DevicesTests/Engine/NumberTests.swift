@@ -39,6 +39,13 @@ import Testing
     tested.engine.registry.byID[Engine.id]?.session.linkSession?.endTurn()
   }
 
+  @LoopActor private static func endTurn(
+    _ tested: Engine, during steps: [SequenceStep]
+  ) async throws -> [CommandResult] {
+    endTurn(tested)
+    return try await tested.engine.sequence(steps, on: Engine.id, within: 60)
+  }
+
   @LoopActor private static func isBusy(_ tested: Engine) -> Bool {
     tested.engine.registry.byAddress[Engine.address]?.isBusy != false
   }
@@ -129,6 +136,23 @@ import Testing
     for case .changed(_, let device) in tested.frontEnd.events.elements.dropFirst(before) {
       #expect(device.session != .absent)
     }
+    await tested.end()
+  }
+
+  /// A request that comes while the LEDs are restored.
+  @Test func linkIsGivenUpAfterTheStepsOfARequest() async throws {
+    let tested = try await Engine {
+      $0.services = [.temperature, .buttons, .led]
+      $0.timing.attribute = .milliseconds(50)
+    }
+    try await tested.frontEnd.availability(true)
+    await tested.engine.permitNumbering(seconds: 60)
+    try await tested.shows([Device.pressSign])
+    let before = tested.frontEnd.events.count
+    let steps = Array(repeating: SequenceStep("temperature"), count: 8)
+    let results = try await Self.endTurn(tested, during: steps)
+    #expect(results.count == 8 && results.allSatisfy(\.outcome.isSuccess))
+    try await tested.frontEnd.change(from: before, "the end of its link") { $0.session == .leaving }
     await tested.end()
   }
 

@@ -157,6 +157,31 @@ import Testing
     await tested.end()
   }
 
+  /// Its counter was 2000, and is 151, then 1000.
+  @Test func aButtonThatWasResetIsTakenOnceItIsEnabledAgain() async throws {
+    let folder = try TemporaryFolder(), path = folder.path + "/state.db"
+    var record = DeviceRecord(address: Self.address)
+    record.counter = 2000
+    await Engine.store(record, in: path)
+    let tested = try await Engine(Self.configuration(key: Self.key), state: path) {
+      $0.described = [Self.sensor("45e3749700000081ad71ed")]
+    }
+    try await tested.frontEnd.change("refused") { $0.lastError?.contains("counter has gone back") == true }
+    var patch = DeviceOptionsPatch()
+    for isEnabled in [false, true] {
+      patch.options.isEnabled = isEnabled
+      _ = try await tested.engine.change(Self.id, patch)
+    }
+    let mark = tested.frontEnd.events.count
+    await Self.advertise(tested, "45a66de803000096eedc5d")
+    try await tested.frontEnd.event(from: mark, "the press") {
+      if case .reading(0, .text("press"), _) = $0 { true } else { false }
+    }
+    await tested.end()
+    let stored = try Engine.stored(in: path).first { $0.address == Self.address }
+    #expect(stored?.counter == 1000)
+  }
+
   @Test func aTextWithControlCharactersIsMalformed() async throws {
     let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor("40" + "53026869")] }
     try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }

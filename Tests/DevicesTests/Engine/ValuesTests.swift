@@ -39,9 +39,9 @@ import Testing
     await Self.send("temp_C:22\r\nsoil:", "40.1\nhello\n", by: tested)
     try await Self.value("soil", .number(38.1), by: tested)
     try await tested.frontEnd.change("described") { device in
-      device.values.map(\.property.name) == ["values/soil", "values/temp"]
-        && device.values.map(\.isConfirmed) == [true, true]
-        && device.values.map(\.property.unit) == ["%", "°C"] && device.hasLines
+      device.namedValues.map(\.property.name) == ["values/soil", "values/temp"]
+        && device.namedValues.map(\.isConfirmed) == [true, true]
+        && device.namedValues.map(\.property.unit) == ["%", "°C"] && device.hasLines
     }
     try await tested.frontEnd.event("the last line") {
       if case .reading(_, .text("hello"), _) = $0 { true } else { false }
@@ -50,13 +50,13 @@ import Testing
     #expect(lines.count == 4, "each line is a reading of uart_rx as well")
     await tested.end()
     tested = try await Self.start(state: path)
-    let known = await tested.engine.device(Engine.id)?.values
+    let known = await tested.engine.device(Engine.id)?.namedValues
     #expect(known?.map(\.written) == ["soil", "temp_C"])
     try await tested.engine.removeValue("soil", of: Engine.id)
     await #expect(throws: RequestError.self) { try await tested.engine.removeValue("soil", of: Engine.id) }
-    #expect(await tested.engine.device(Engine.id)?.values.map(\.key) == ["temp"])
+    #expect(await tested.engine.device(Engine.id)?.namedValues.map(\.key) == ["temp"])
     await tested.end()
-    #expect(try Engine.stored(in: path).first?.values.keys.sorted() == ["temp"])
+    #expect(try Engine.stored(in: path).first?.valueTable.keys.sorted() == ["temp"])
   }
 
   /// Front ends begin anew: they get what has come before, as it may not come again soon.
@@ -93,7 +93,7 @@ import Testing
     try await tested.frontEnd.event("the line") {
       if case .reading(_, .text("a:1"), _) = $0 { true } else { false }
     }
-    #expect(await tested.engine.device(Engine.id)?.values == [])
+    #expect(await tested.engine.device(Engine.id)?.namedValues == [])
     await tested.end()
   }
 
@@ -106,7 +106,7 @@ import Testing
     }
     await Self.send("a:1", by: tested)
     try await Self.value("a", 1, by: tested)
-    #expect(await tested.engine.device(Engine.id)?.values.map(\.key) == ["a"])
+    #expect(await tested.engine.device(Engine.id)?.namedValues.map(\.key) == ["a"])
     #expect(await tested.engine.counters.malformed == 1)
     await tested.end()
   }
@@ -150,7 +150,7 @@ import Testing
       values == [
         .value("t", .text("--")), .value("t", .text("--")), .value("t", 20), .value("t", 21), .value("t", 22),
       ])
-    try await tested.frontEnd.change("described") { $0.values.first?.property.unit == "°C" }
+    try await tested.frontEnd.change("described") { $0.namedValues.first?.property.unit == "°C" }
     #expect(await tested.engine.counters.malformed == 3)
     await tested.end()
   }
@@ -193,7 +193,7 @@ import Testing
     #expect(try await set(90, of: tested).final() == .sent)
     let outcomes = await set("45.0", of: tested, sendingBack: "other:45\nservo:45\n")
     #expect(try await outcomes.final() == .applied(actual: .number(45)))
-    let text = await set("left", of: tested, sendingBack: "servo:left\n")
+    let text = await set("left", "values/side", of: tested, sendingBack: "side:left\n")
     #expect(try await text.final() == .applied(actual: .text("left")))
     for (name, value) in [
       ("values/servo", ""), ("values/servo", "a:b"), ("values/servo", "a\nb"), ("values/Servo", "1"),
@@ -205,6 +205,15 @@ import Testing
       try await set(#"{"value":1,"value":2}"#, of: tested).final()
         == .rejected(
           reason: #"the payload is not a JSON object: line 1, column 12: duplicate key "value""#))
+    for word in ["unavailable", "None", "NaN", "Infinity", .bool(true)] as [JSONValue] {
+      let reason = "\(Excerpt(word.payload)) is not a number"
+      #expect(try await set(word, of: tested).final() == .rejected(reason: reason))
+    }
+    // It is no time, as it is known as a number.
+    await Self.send("player 2:1\n", by: tested)
+    try await Self.value("player_2", 1, by: tested)
+    let player = await set(25, "values/player_2", of: tested, sendingBack: "player 2:25\n")
+    #expect(try await player.final() == .applied(actual: .integer(25)))
     // It waits to be sent back, or is still being written.
     let unanswered = await set(1, of: tested)
     await tested.end()

@@ -112,6 +112,15 @@ import Testing
     }
   }
 
+  @Test func aNameThatEndsWithANumberIsAValue() async throws {
+    try await Self.tested("zotut") { tested in
+      let serial = try Self.serial(1)
+      try await Self.hear([Self.line(serial, "player 2", 25), Self.line(serial, "1", 20)], tested)
+      _ = try await tested.frontEnd.event("the first value") { $0 == .value("player_2", .integer(25)) }
+      _ = try await tested.frontEnd.event("the second value") { $0 == .value("1", .integer(20)) }
+    }
+  }
+
   @Test func aNameWithOtherNumbersIsAValueAndNoButton() async throws {
     try await Self.tested("zotut") { tested in
       try await Self.hear(["zotut,a,1"], tested)
@@ -184,7 +193,7 @@ import Testing
 extension DeviceManager {
   /// The device was not heard for as long as it may be silent.
   fileprivate func silence(_ address: BluetoothAddress) {
-    registry.byAddress[address]?.session.follow { $0.stop() }
+    registry.byAddress[address]?.session.feedPresence { $0.stop() }
   }
 
   /// The device is heard every 30 s.

@@ -62,15 +62,15 @@ import Testing
 
   @Test func whatRequestsHaveChangedIsKnown() throws {
     var record = DeviceRecord(address: Self.address)
-    record.isRemoved = true
+    record.requested.isRemoved = true
     let entry = #"{"match":{"identifier":"E6:7A:00:00:00:01"},"id":"attic"}"#
     let removed = try Self.row(entry, records: [record])
     #expect(removed.use == "removed by a request" && removed.entry == nil)
-    (record.isRemoved, record.isAdded) = (false, true)
+    (record.requested.isRemoved, record.requested.isAdded) = (false, true)
     #expect(try Self.row("", records: [record]).use == "connect")
     // The gateway knows it better.
     let device: JSONValue = ["id": "attic", "profile": "microbit", "session": "live"]
-    record.isRemoved = true
+    record.requested.isRemoved = true
     let running = try Self.row(entry, devices: [Self.address: device], records: [record])
     #expect(running.use == "connect as attic")
   }

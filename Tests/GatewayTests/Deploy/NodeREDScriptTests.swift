@@ -102,7 +102,7 @@ struct NodeREDScriptTests {
     let command = try Command(
       CommandPayload(payload.bytes), try DeviceID("kitchen"), period.name, period.codec, from: &sender)
     #expect(command.value == .integer(60000))
-    #expect(sender.transaction?.hasPrefix("node-red-") == true)
+    #expect(sender.transaction?.text?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [
         #"microbit-confirmation {"payload":"60 s: sent to Cooker"}"#,

@@ -148,14 +148,14 @@ struct DeviceCheckTests {
 
   @Test func whatHasJoinedOrWasRemovedIsKnown() {
     var record = DeviceRecord(address: address)
-    record.isAdded = true
-    record.changes.id = try? DeviceID("kitchen")
+    record.requested.isAdded = true
+    record.requested.changes.id = try? DeviceID("kitchen")
     #expect(classify([], [microbit], [record]).0 == 1)
     #expect(classify([], [], [record]).1 == [.notInRange("kitchen")])
-    record.changes.isEnabled = false
+    record.requested.changes.isEnabled = false
     #expect(classify([], [microbit], [record]).0 == 0)
     var removed = DeviceRecord(address: address)
-    removed.isRemoved = true
+    removed.requested.isRemoved = true
     let (candidates, found) = classify([Configuration.Device()], [microbit], [removed])
     #expect(candidates == 0 && !found.contains { $0.text.contains("\(address)") })
   }
