@@ -63,13 +63,15 @@ extension Central {
   ) async throws(CentralError) {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
-    // bluetoothd refuses what it does already.
+    // It was granted after the time-out of an earlier attempt.
     if link.isSubscribed(to: characteristic) { return }
     do throws(CentralError) {
       // `exchangeOnce` calls `subscribed` when bluetoothd agrees, even after the time-out.
       let start = DBusCall("StartNotify", on: BlueZName.characteristic, of: characteristic.path)
       _ = try await operate(start, on: characteristic)
     } catch {
+      // Meanwhile it was granted to an earlier attempt.
+      if link.isSubscribed(to: characteristic) { return }
       link.stopListening(to: characteristic)
       throw error
     }

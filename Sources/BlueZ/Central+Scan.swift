@@ -91,7 +91,7 @@ extension Central {
   private func scanFailed(_ error: CentralError) {
     // An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
     let isRefused = if case .refused = error { true } else { false }
-    switch scanner.failures.add("\(error)", mayReset: mayReset && !isRefused) {
+    switch scanner.failures.noteFailure("\(error)", mayReset: mayReset && !isRefused) {
     case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
     case .problem:
       log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
@@ -147,7 +147,7 @@ extension Central {
   /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
     let advertisements = tree.advertisements
-    scanner.timer = loop.timer(after: scanner.silence.longest) { [weak self] in
+    scanner.timer = loop.timer(after: scanner.silence.longestSilence) { [weak self] in
       self?.checkScan(since: advertisements)
     }
   }

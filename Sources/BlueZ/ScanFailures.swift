@@ -48,7 +48,7 @@ struct ScanFailures {
 
   /// Discovery could not be started, or has ended although it should not. Another attempt always follows.
   /// - Parameter mayReset: whether the adapter may be reset.
-  mutating func add(_ reason: String, mayReset: Bool) -> Reaction {
+  mutating func noteFailure(_ reason: String, mayReset: Bool) -> Reaction {
     count += 1
     if count > 1 {
       recovery = Recovery(

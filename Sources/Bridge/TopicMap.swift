@@ -32,12 +32,12 @@ package struct TopicMap: Sendable {
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
 
   // Requests that entities of Home Assistant send.
-  package var changeOptions: TopicName { bridgeRequest(ChangeOptions.verb) }
-  package var identify: TopicName { bridgeRequest(IdentifyDevice.verb) }
-  package var reconnect: TopicName { bridgeRequest(ReconnectDevice.verb) }
-  package var permitJoining: TopicName { bridgeRequest(PermitJoining.verb) }
-  package var scan: TopicName { bridgeRequest(Scan.verb) }
-  package var resetAdapter: TopicName { bridgeRequest(ResetAdapter.verb) }
+  package var changeOptionsRequest: TopicName { bridgeRequest(ChangeOptions.verb) }
+  package var identifyRequest: TopicName { bridgeRequest(IdentifyDevice.verb) }
+  package var reconnectRequest: TopicName { bridgeRequest(ReconnectDevice.verb) }
+  package var permitJoiningRequest: TopicName { bridgeRequest(PermitJoining.verb) }
+  package var scanRequest: TopicName { bridgeRequest(Scan.verb) }
+  package var resetAdapterRequest: TopicName { bridgeRequest(ResetAdapter.verb) }
 
   /// Where responses to `verb` are published.
   package func bridgeResponse(to verb: String) -> TopicName { topicName("\(bridge)/response/\(verb)") }

@@ -3,6 +3,8 @@
 package enum TopicWord {
   /// The length of the longest word in Unicode scalars.
   package static let longest = 64
+  /// No script has more marks on a letter. The time to compare a text grows with the square of their number.
+  private static let mostMarks = 8
 
   /// The level for a name: `living-room` for `Living room`, `kueche` for `Küche`, `온도` for `온도`; empty for a name
   /// without letters and digits.
@@ -14,17 +16,20 @@ package enum TopicWord {
   ) -> String {
     var word: [UInt8] = []
     var last: Unicode.Scalar?
-    var isApart = false
+    var (isApart, marks) = (false, 0)
     func append(_ letter: Unicode.Scalar) {
       if isApart, last != nil { word.append(UInt8(ascii: separator)) }
       isApart = false
       if letter.isASCII { word.append(UInt8(ascii: letter)) } else { word += String(letter).utf8 }
-      last = letter
+      (last, marks) = (letter, 0)
     }
     func appendMark(_ mark: Unicode.Scalar) {
       guard !isApart, let letter = last else { return }
       if !letter.isASCII {
+        guard marks < mostMarks else { return }
+        let count = marks + 1
         append(mark)
+        marks = count
       } else if mark == "\u{308}", letter == "a" || letter == "o" || letter == "u" {
         append("e")
       }

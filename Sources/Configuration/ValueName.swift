@@ -20,8 +20,8 @@ package struct ValueName: Hashable, Sendable {
   /// Units that programs write behind a number only: `sensor_A` is a name.
   private static let unitsBehindNumbers = units.merging([
     "Pa": "Pa", "lux": "lx", "Lux": "lx", "dBm": "dBm", "m/s": "m/s", "km/h": "km/h", "µg/m³": "µg/m³",
-    "μg/m³": "µg/m³", "*C": "°C", "*F": "°F", "c": "°C", "f": "°F", "°": "°", "º": "°", "° C": "°C",
-    "° F": "°F", "º C": "°C", "º F": "°F",
+    "μg/m³": "µg/m³", "*C": "°C", "*F": "°F", "c": "°C", "°c": "°C", "f": "°F", "°f": "°F", "°": "°",
+    "º": "°", "° C": "°C", "° F": "°F", "º C": "°C", "º F": "°F",
   ]) { $1 }
   /// Units behind a number and a space only: `5A` is a class.
   private static let unitsBehindSpaces = ["m", "s", "A", "W"]

@@ -83,7 +83,7 @@ import Log
   func beginRound() { last.isAwaited = true }
 
   /// The value as it is published, with what is added to a number.
-  func published(_ value: Value) -> Value { value.adding(property.offset) }
+  func withOffset(_ value: Value) -> Value { value.adding(property.offset) }
 
   // MARK: The link
 
@@ -196,7 +196,7 @@ import Log
     let time = Timestamp.now
     if isOnlyValues { last.reportedValues() } else { last.reported(value, at: time) }
     device.session.readingReceived(of: index)
-    let value = published(value)
+    let value = withOffset(value)
     device.notePress(value, of: index)
     passOn(countedReading(of: value, at: time, isOnlyValues: isOnlyValues, senderTime))
   }
@@ -204,7 +204,7 @@ import Log
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
   func tell(_ value: Value, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?) {
     last.reported(value, at: time)
-    let reading = countedReading(of: published(value), at: time, senderTime)
+    let reading = countedReading(of: withOffset(value), at: time, senderTime)
     device.tellObservers { $0.told(reading, isElsewhere: isElsewhere) }
   }
 

@@ -78,12 +78,12 @@ struct EncodedCommand: Sendable {
 /// How long a command may wait to be carried out.
 struct TimeToLive: Sendable, Equatable {
   let seconds: Int
-  let deadline: Moment
+  /// When the command arrived.
+  let arrival: Moment
+  var deadline: Moment { arrival + .seconds(seconds) }
 
-  /// - Parameter arrival: when the command arrived.
   init(seconds: Int, from arrival: Moment) {
-    self.seconds = seconds
-    deadline = arrival + .seconds(seconds)
+    (self.seconds, self.arrival) = (seconds, arrival)
   }
 }
 

@@ -38,6 +38,6 @@ enum DesiredChange: Sendable {
   /// A request sets the override; nil: the configured value counts again. Of commands and requests the latest wins: a command
   /// that waits is superseded, and one in flight is answered and then undone.
   case requested(EncodedValue?)
-  /// The override is that of another gateway; nil: none. Commands go on.
+  /// The override is that of another gateway, or of an earlier run; nil: none. Commands go on.
   case copied(EncodedValue?)
 }

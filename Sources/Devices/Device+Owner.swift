@@ -1,3 +1,4 @@
+import EventLoop
 import Log
 
 /// Which gateway owns the device, and what gateways hand over.
@@ -7,12 +8,12 @@ extension Device {
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
     if new.isOther, let handover { values.replace(with: handover.valueTable) }
-    if let log = handover?.log { readLog(from: log) }
+    if let log = handover?.log { continueLog(at: log) }
     let (revision, isPending) = (record.revision, record.isPending)
     if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
-      endCommands(handover, mayHaveCommands: before != .this && before != new)
+      handOverWrites(handover, mayHaveCommands: before != .this && before != new)
       revise(revision)
     }
     if handover != nil, owner == .unknown {
@@ -26,15 +27,16 @@ extension Device {
   }
 
   /// Each row is published once, by the gateway that has read it: reading goes on from the other gateway's position.
-  private func readLog(from position: LogPosition) {
+  private func continueLog(at position: LogPosition) {
     if position.isAhead(of: record.log) { context.store.change(address) { $0.log = position } }
   }
 
   /// - Parameter mayHaveCommands: whether the new owner may have received the commands that wait.
-  private func endCommands(_ handover: Handover?, mayHaveCommands: Bool) {
+  private func handOverWrites(_ handover: Handover?, mayHaveCommands: Bool) {
+    let lastChange = handover?.lastChange ?? .now
     for channel in channels {
-      let desired = handover?.desired[channel.property.name] ?? nil
-      channel.writer?.handOver(desired, mayHaveCommands: mayHaveCommands)
+      channel.writer?.handOver(
+        handover?.desired[channel.property.name], lastChange: lastChange, mayHaveCommands: mayHaveCommands)
     }
   }
 
@@ -46,7 +48,7 @@ extension Device {
     report(.description)
   }
 
-  /// Takes what the other gateway has instead of what this one has.
+  /// Takes what the other gateway, or an earlier run of this one, has published instead of what this one has.
   private func copy(_ handover: Handover) {
     for channel in channels {
       if let desired = handover.desired[channel.property.name] { channel.writer?.copy(desired) }

@@ -26,7 +26,7 @@ import Log
   /// When the last reading of this run came, or was heard once more.
   var lastReading: Timestamp?
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
-  private var tasks = 0
+  private(set) var tasks = 0
   /// Whether a request's steps are being carried out.
   var isInSequence = false
   /// Whether the device's LEDs show its name, or blink.

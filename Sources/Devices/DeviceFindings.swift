@@ -188,7 +188,7 @@ extension BTHome.Obstacle {
     case .notEncrypted: "let it encrypt again, or take the \"key\" out of its entry in config.json"
     case .wrongKey: "correct the \"key\" in its entry in config.json; it is new after the device was reset"
     case .repeated:
-      "nothing, if it sends by itself: its values come again after some minutes; "
+      "nothing, if it sends by itself: its values come again after three times its usual silence, five minutes at least; "
         + "if it was reset, and sends only when something happens: disable and enable it, on the page or in Home Assistant"
     case .version: "update its program to one that sends BTHome, version 2"
     }

@@ -115,11 +115,12 @@ extension Device {
   }
 
   /// Restores the LEDs before the link ends, as they would keep what they show, or before they show a text.
-  func releaseLEDs(then end: @escaping @LoopActor () -> Void) {
-    guard isLive, record.leds != nil, picture != nil else { return end() }
+  /// - Parameter end: whether the device then does something else.
+  func releaseLEDs(then end: @escaping @LoopActor (_ isBusy: Bool) -> Void) {
+    guard isLive, record.leds != nil, picture != nil else { return end(isBusy) }
     task { [self] central in
       await updateLEDs(on: central, mayShowSign: false)
-      end()
+      end(tasks > 1)
     }
   }
 

@@ -120,7 +120,7 @@ extension DeviceManager {
   /// The number alone if the LEDs can show a text, else what shows which one it is; first what they showed before the sign, as
   /// a picture ends a text.
   private func show(_ number: Int, on device: Device) {
-    device.releaseLEDs { [self] in
+    device.releaseLEDs { [self] _ in
       let text = Command(device.id, "led_text", .string("\(number)"), ttl: 60)
       do throws(RequestError) {
         try execute(text) { _ in }

@@ -58,7 +58,7 @@ package struct DeviceRecord: Sendable, Equatable {
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
-  /// See ``requested``.
+  /// What commands and requests have set.
   package struct Requested: Sendable, Equatable {
     /// What requests changed, over the configuration.
     package var changes = DeviceOptions()

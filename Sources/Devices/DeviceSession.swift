@@ -143,7 +143,8 @@ import Log
 
   /// Called for every reading, of the property with this index.
   func readingReceived(of property: Int) {}
-  /// The device is online, by a new link or as it was heard: sets its owner, and what begins with that, before it is reported.
+  /// Called by ``Device/becameOnline()``, which reports it then. A device with links: sets its owner, its adapter and what the link
+  /// offers; one that is heard: its owner, if there is none, and since when it is heard.
   func becameOnline() {}
   /// - Parameters:
   ///   - isNewHere: whether this gateway owns the device now, and did not before.

@@ -64,7 +64,9 @@ struct EventWrites: WriteMachine {
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] { [] }
 
-  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
+  mutating func handOver(
+    _ value: EncodedValue??, lastChange: Moment, mayHaveCommands: Bool
+  ) -> [WriteAction] {
     abandon(reason: Outcome.takenOverReason, defers: false)
   }
 

@@ -1,5 +1,7 @@
 import Configuration
+import EventLoop
 import GATT
+import Log
 
 /// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
 package struct Handover: Sendable, Equatable {
@@ -32,6 +34,9 @@ package struct Handover: Sendable, Equatable {
     self.told = told
     self.log = log
   }
+
+  /// When something was set last, by the clock of the gateway where it was.
+  var lastChange: Moment { .now + .milliseconds(Int64(revision) - Timestamp.now.milliseconds) }
 
   /// Whether the handover replaces what this gateway has. Of two that are as new, that of an owner that is online counts.
   func isNewer(than revision: Int, isTakenOver: Bool) -> Bool {

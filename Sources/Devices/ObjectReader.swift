@@ -12,6 +12,7 @@ struct ObjectReader {
   private static let lowest = 100
   /// How many frames with growing counters are refused before a device that counts anew is taken again.
   private static let mostRefused = 3
+  /// How long a device is silent at least before it is taken again.
   private static let leastSilence = Duration.seconds(300)
 
   /// The last counter that was taken.
@@ -28,10 +29,10 @@ struct ObjectReader {
   /// Whether `data` and `key` are those of the last read.
   func hasRead(_ data: [UInt8], key: [UInt8]?) -> Bool { last?.data == data && last?.key == key }
 
-  /// - Parameter silence: the time after which the device is usually heard again for certain.
+  /// - Parameter silence: the time after which the device counts as silent; nil: none does.
   /// - Returns: the service data as if it were not encrypted.
   mutating func read(
-    _ data: [UInt8], key: [UInt8]?, from address: BluetoothAddress, silence: Duration = .zero,
+    _ data: [UInt8], key: [UInt8]?, from address: BluetoothAddress, silence: Duration? = nil,
     at now: Moment = .now
   ) throws(BTHome.Obstacle) -> [UInt8] {
     if let last, hasRead(data, key: key) { return try last.plain.get() }
@@ -41,7 +42,7 @@ struct ObjectReader {
   }
 
   private mutating func decrypt(
-    _ data: [UInt8], _ key: [UInt8]?, _ address: BluetoothAddress, _ silence: Duration, _ now: Moment
+    _ data: [UInt8], _ key: [UInt8]?, _ address: BluetoothAddress, _ silence: Duration?, _ now: Moment
   ) throws(BTHome.Obstacle) -> [UInt8] {
     guard try BTHome.Frame(data).isEncrypted else {
       guard key == nil else { throw .notEncrypted }
@@ -53,7 +54,8 @@ struct ObjectReader {
     else { throw .wrongKey }
     let new = Int(frame.counter)
     if let counter, new < counter, new >= Self.lowest {
-      guard countsAnew(from: new), !frame.isTriggerOnly, taken + max(silence, Self.leastSilence) <= now
+      guard countsAnew(from: new), !frame.isTriggerOnly, let silence,
+        taken + max(silence, Self.leastSilence) <= now
       else { throw .repeated }
     }
     (counter, taken, refused) = (new, now, nil)
@@ -61,7 +63,7 @@ struct ObjectReader {
   }
 
   /// Notes a counter that has gone back.
-  /// - Returns: whether enough that grew precede it.
+  /// - Returns: whether enough others came before it, each greater than the one before.
   private mutating func countsAnew(from new: Int) -> Bool {
     let before = refused ?? (counter: new, count: 0)
     // Some programs send two frames with the same counter.

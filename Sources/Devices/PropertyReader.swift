@@ -59,7 +59,7 @@ import GATT
     switch await channel.readEncoded(on: central) {
     case .success(let held):
       if !channel.isReadNotified { channel.reportReading(of: held.value) }
-      return .read(actual: channel.published(held.value))
+      return .read(actual: channel.withOffset(held.value))
     case .failure(let failure):
       if failure == .timeout { device.session.linkSession?.feed(.unresponsive) }
       return .failed(reason: "\(failure)")

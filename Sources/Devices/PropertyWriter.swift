@@ -71,12 +71,12 @@ import GATT
 
   private func encoded(_ value: Value?) -> EncodedValue? { value.flatMap { try? property.encode($0) } }
 
-  /// Another gateway serves the device now: see ``WriteMachine/handOver(_:mayHaveCommands:)``.
-  func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) {
-    feed { $0.handOver(value, mayHaveCommands: mayHaveCommands) }
+  /// Another gateway serves the device now: see ``WriteMachine/handOver(_:lastChange:mayHaveCommands:)``.
+  func handOver(_ value: EncodedValue??, lastChange: Moment, mayHaveCommands: Bool) {
+    feed { $0.handOver(value, lastChange: lastChange, mayHaveCommands: mayHaveCommands) }
   }
 
-  /// Takes over the override of another gateway; nil: none.
+  /// Takes over the override of another gateway, or of an earlier run; nil: none.
   func copy(_ value: EncodedValue?) { feed { $0.change(.copied(value)) } }
 
   // MARK: The machine

@@ -25,8 +25,6 @@ struct StateWrites: WriteMachine {
     var isSuperseded = false
     /// Another gateway may have received the command too.
     var isShared = false
-    /// What is desired at that gateway, which has the device now; nil: not known.
-    var desiredThere: EncodedValue?
     /// The command waits since an earlier run: other gateways know only its value.
     var isRestored = false
     /// How many links have ended while it was in flight: the device may have taken its value.
@@ -161,7 +159,9 @@ struct StateWrites: WriteMachine {
   /// A waiting command that the other gateway received too (`isShared`) is left to that one if its value is desired
   /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
   /// applied, until another value is set there; one without fails. All other commands fail.
-  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
+  mutating func handOver(
+    _ value: EncodedValue??, lastChange: Moment, mayHaveCommands: Bool
+  ) -> [WriteAction] {
     var actions: [WriteAction] = []
     func fail(_ command: EncodedCommand) {
       actions.append(.outcome(command, .takenOver(isDesiredThere: command.value == value)))
@@ -170,15 +170,16 @@ struct StateWrites: WriteMachine {
     state = .absent
     if mayHaveCommands, waiting?.isRestored == false { waiting?.isShared = true }
     if let tracked = waiting {
-      let (command, before) = (tracked.command, tracked.desiredThere)
-      waiting?.desiredThere = value ?? before
+      let command = tracked.command
       if !tracked.isShared || command.value != value && command.timeToLive == nil {
         waiting = nil
         fail(command)
       } else if command.value == value {
         waiting = nil
-      } else if let value, let before, value != before {
-        // Carried out when the device is back, it would undo what was set later.
+      } else if let value, value != desired.override?.value,
+        let arrival = command.timeToLive?.arrival, arrival < lastChange
+      {
+        // Set there after the command came: carried out when the device is back, the command would undo that.
         waiting = nil
         actions.append(.outcome(command, .superseded))
       }

@@ -7,7 +7,7 @@ import GATT
 /// Pure: each input returns the actions to run, in order. At most one operation is in flight. Its result is passed back
 /// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
 /// gets exactly one final outcome, and before it at most one `pending`. The exception: see
-/// ``StateWrites/handOver(_:mayHaveCommands:)``.
+/// ``StateWrites/handOver(_:lastChange:mayHaveCommands:)``.
 protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
@@ -26,9 +26,12 @@ protocol WriteMachine: Sendable {
   mutating func change(_ change: DesiredChange) -> [WriteAction]
   /// Another gateway owns the device now: commands here are ended, or left to it.
   /// - Parameters:
-  ///   - value: what is set there; nil: nothing, or it is not known.
+  ///   - value: what is set there, or that nothing is; nil: it is not known.
+  ///   - lastChange: when something was set there last, this property or another one.
   ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
-  mutating func handOver(_ value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction]
+  mutating func handOver(
+    _ value: EncodedValue??, lastChange: Moment, mayHaveCommands: Bool
+  ) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]
   /// Whether this write is still to be carried out.

@@ -93,7 +93,7 @@ extension Discovery {
       // Without the class, by which Home Assistant would convert it as if it were a temperature.
       DiscoveryComponent(
         .number, "offset-\(property.name)", name: "\(part.name) offset", topic: info,
-        command: self.topics.changeOptions, unit: part.unit, category: "config",
+        command: self.topics.changeOptionsRequest, unit: part.unit, category: "config",
         availability: [self.topics.bridgeState],
         [
           "min": JSONValue(number: Adjustment.offsets.lowerBound),
@@ -145,7 +145,7 @@ extension Discovery {
     let properties =
       components(of: device, device.profile, topics: topics) { device.mayOffer($0.name) }
       + values(of: device, topics: topics)
-    let options = self.topics.changeOptions
+    let options = self.topics.changeOptionsRequest
     let ofGateway = [self.topics.bridgeState]
     func set(_ option: String, _ isOn: Bool) -> String {
       let request: JSONValue = [
@@ -157,7 +157,7 @@ extension Discovery {
       "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,
       on: set("log", true), off: set("log", false), category: "config", availability: ofGateway)
     let identify = DiscoveryComponent.button(
-      "identify", name: "Identify", command: self.topics.identify,
+      "identify", name: "Identify", command: self.topics.identifyRequest,
       request: ["id": .string(device.id.description)], deviceClass: "identify")
     let own: [DiscoveryComponent] =
       (device.mayIdentify ? [identify] : []) + [
@@ -187,7 +187,7 @@ extension Discovery {
     return properties + own + (device.mayHaveLog ? [log] : []) + [
       // Needed most while the device is offline.
       .button(
-        "reconnect", name: "Reconnect", command: self.topics.reconnect,
+        "reconnect", name: "Reconnect", command: self.topics.reconnectRequest,
         request: ["id": .string(device.id.description)], deviceClass: "restart", availability: ofGateway)
     ]
   }
@@ -201,8 +201,8 @@ private struct PropertyEntity {
 
   private var codec: Codec { property.codec }
   private var isText: Bool { codec.isPlain && codec.words.isEmpty && !codec.isPicture }
-  private var field: InfoTemplate? { part.field.map { InfoTemplate($0) } }
-  private var command: JSONValue? { isText ? InfoTemplate.command.json : nil }
+  private var fieldTemplate: InfoTemplate? { part.field.map { InfoTemplate($0) } }
+  private var commandTemplate: JSONValue? { isText ? InfoTemplate.command.json : nil }
 
   /// The topic of the state; nil: there is none, and Home Assistant shows what it sent last.
   private var state: TopicName? {
@@ -225,8 +225,8 @@ private struct PropertyEntity {
       make(
         .binarySensor, topic: topics.value, deviceClass: part.deviceClass,
         [
-          "pl_on": field == nil ? "true" : "True", "pl_off": field == nil ? "false" : "False",
-          "val_tpl": field?.json,
+          "pl_on": fieldTemplate == nil ? "true" : "True", "pl_off": fieldTemplate == nil ? "false" : "False",
+          "val_tpl": fieldTemplate?.json,
         ])
     case .number(let mode): number(mode)
     case .select(let choices): select(choices)
@@ -242,7 +242,7 @@ private struct PropertyEntity {
           "val_tpl": InfoTemplate.event(of: codec.words.inOrder).json,
         ])
     case .text: text
-    case .notify: make(.notify, command: topics.set, ["cmd_tpl": command])
+    case .notify: make(.notify, command: topics.set, ["cmd_tpl": commandTemplate])
     case .image:
       make(.image, ["img_t": .string((topics.image ?? topics.value).string), "cont_type": "image/svg+xml"])
     }
@@ -265,7 +265,7 @@ private struct PropertyEntity {
       case (.words(let words), let field): .word(of: words, in: field)
       case (.text, let field?): .text(in: field)
       case (.text, nil) where isText: .sensorText
-      case _: field
+      case _: fieldTemplate
       }
     let decimals = part.unit.flatMap { property.decimals(of: part.content, in: $0) }
     return make(
@@ -310,10 +310,12 @@ private struct PropertyEntity {
   private var text: DiscoveryComponent {
     // Home Assistant's own limit is 255.
     let longest = min(property.longestText ?? 255, 255)
-    let shown: InfoTemplate? = isText ? .plainText(longest: longest) : field
+    let shown: InfoTemplate? = isText ? .plainText(longest: longest) : fieldTemplate
     return make(
       .text, topic: state, command: topics.set,
-      ["val_tpl": state == nil ? nil : shown?.json, "cmd_tpl": command, "max": .integer(longest)])
+      [
+        "val_tpl": state == nil ? nil : shown?.json, "cmd_tpl": commandTemplate, "max": .integer(longest),
+      ])
   }
 
   private func payload(_ value: Value) -> String {

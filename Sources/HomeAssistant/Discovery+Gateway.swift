@@ -93,13 +93,13 @@ extension Discovery {
     [
       .switch(
         "permit_join", name: "Permit join", topic: topics.bridgeInfo, template: InfoTemplate("permit_join"),
-        command: topics.permitJoining, on: #"{"time":254}"#, off: #"{"time":0}"#, category: nil),
-      .button("scan", name: "Scan", command: topics.scan, request: [:]),
+        command: topics.permitJoiningRequest, on: #"{"time":254}"#, off: #"{"time":0}"#, category: nil),
+      .button("scan", name: "Scan", command: topics.scanRequest, request: [:]),
     ]
       + adapters.enumerated().map { index, adapter in
         .button(
           Self.key("restart", of: index, adapters), name: Self.name("Restart adapter", of: index, adapters),
-          command: topics.resetAdapter, request: ["adapter": .string(adapter)], deviceClass: "restart")
+          command: topics.resetAdapterRequest, request: ["adapter": .string(adapter)], deviceClass: "restart")
       }
   }
 }

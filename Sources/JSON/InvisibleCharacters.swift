@@ -1,14 +1,22 @@
 extension StringProtocol {
   /// Whether at most 30 combining characters follow each other, the limit of Unicode's stream-safe text (UAX #15, section 13). To
   /// compare or hash another text takes a time that grows with the square of their number.
-  package var isStreamSafe: Bool {
+  package var isStreamSafe: Bool { streamSafe.unicodeScalars.count == unicodeScalars.count }
+
+  /// The text with a U+034F, which is not displayed, behind each 30 combining characters that another one follows.
+  package var streamSafe: String {
     // U+0300 is the first combining character.
-    guard utf8.contains(where: { $0 >= 0xCC }) else { return true }
-    var run = 0
-    return unicodeScalars.allSatisfy { scalar in
+    guard utf8.contains(where: { $0 >= 0xCC }) else { return String(self) }
+    var (safe, run) = (String.UnicodeScalarView(), 0)
+    for scalar in unicodeScalars {
       run = scalar.properties.canonicalCombiningClass == .notReordered ? 0 : run + 1
-      return run <= 30
+      if run > 30 {
+        safe.append("\u{34F}")
+        run = 1
+      }
+      safe.append(scalar)
     }
+    return String(safe)
   }
 }
 

@@ -141,13 +141,8 @@ package struct JSONParser {
     while let byte = peek {
       switch byte {
       case UInt8(ascii: "\""):
-        let string = String(decoding: text, as: UTF8.self)
-        guard string.isStreamSafe else {
-          position = start
-          throw error("too many combining characters follow each other")
-        }
         position += 1
-        return string
+        return String(decoding: text, as: UTF8.self).streamSafe
       case UInt8(ascii: "\\"):
         try escape(into: &text)
       case 0..<0x20:

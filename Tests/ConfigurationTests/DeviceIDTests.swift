@@ -41,6 +41,15 @@ import Testing
   @Test(arguments: ["🌡", "", "-", "all", String(repeating: "x", count: 65)])
   func nameWithoutAnID(name: String) { #expect(TopicWord.similar(to: name) == nil) }
 
+  /// Topics with many are refused. A character that is left out does not divide them.
+  @Test func combiningCharactersInARowAreLimited() {
+    let marks = String(repeating: "\u{301}", count: 20)
+    let name = "д\(marks)\u{34F}\(marks)"
+    #expect(ValueKey(name: name)?.description.unicodeScalars.count == 9)
+    #expect(TopicWord.similar(to: name)?.unicodeScalars.count == 9)
+    #expect(!TopicWord.isValid("д\(marks)"))
+  }
+
   @Test func lettersOfOtherScriptsHaveAnASCIIForm() {
     #expect(TopicWord.ascii("온도1") == "UC628_UB3C4_1")
     #expect(TopicWord.ascii("soil_1") == "soil_1")

@@ -43,6 +43,23 @@ import Testing
     #expect(bench.review() == [.giveUp(Bench.address(1))])
   }
 
+  /// A request begins while its LEDs are restored.
+  @Test func aDeviceThatBecomesBusyAsItsTurnEndsKeepsItsLink() {
+    var bench = Bench(links: 2)
+    for device in 0..<3 { _ = bench.asks(device) }
+    bench.pass(60)
+    guard case .giveUp(let device)? = bench.review().first else { Issue.record("none ends"); return }
+    let (first, other) = device == Bench.address(0) ? (0, 1) : (1, 0)
+    bench.busy = [first]
+    bench.schedule.keepsLink(device)
+    #expect(bench.review() == [.giveUp(Bench.address(other))])
+    bench.busy = [0, 1]
+    bench.schedule.keepsLink(Bench.address(other))
+    #expect(bench.review() == [] && bench.turns.map(\.next) == [nil])
+    bench.busy = [other]
+    #expect(bench.review() == [.giveUp(device)])
+  }
+
   /// While it copies a data log, say: a time that has passed would be published.
   @Test func nobodyIsToldATimeThatABusyDeviceDecides() {
     var bench = Bench(links: 1)

@@ -88,10 +88,16 @@ import TestSupport
   mutating func abandon(reason: String) -> [String] {
     run(machine.abandon(reason: reason, defers: false))
   }
-  /// Another gateway takes the device over, and publishes a desired value or none.
-  mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
-    let value = desired.map { EncodedValue($0) }
-    let log = run(machine.handOver(value, mayHaveCommands: mayHaveCommands))
+  /// Another gateway takes the device over.
+  /// - Parameters:
+  ///   - desired: the desired value that it publishes, or that there is none; nil: it does not know the property.
+  ///   - lastChange: nil: before all commands.
+  mutating func handOver(
+    desired: Int?? = nil, lastChange: Moment? = nil, mayHaveCommands: Bool = true
+  ) -> [String] {
+    let value = desired.map { $0.map { EncodedValue($0) } }
+    let lastChange = lastChange ?? .now + .seconds(-3600)
+    let log = run(machine.handOver(value, lastChange: lastChange, mayHaveCommands: mayHaveCommands))
     return log + (desired.map { apply($0, supersedesCommands: false) } ?? [])
   }
   /// The device answers the read, or accepts the write, and holds this value.

@@ -253,13 +253,35 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000", "write 6"], "this gateway has the device again")
   }
 
-  @Test func commandWithTTLDoesNotUndoWhatWasSetElsewhereLater() {
+  /// None was set before, another one, or that one, which is withdrawn.
+  @Test(arguments: [nil, 5, 8])
+  func commandWithTTLDoesNotUndoWhatWasSetElsewhereLater(before: Int?) {
+    let later = start + .seconds(1)
+    var bench = Bench(desired: before)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(bench.handOver(desired: .some(before), lastChange: later) == [], "another property was set")
+    let there: Int? = before == 8 ? nil : 8
+    #expect(
+      bench.handOver(desired: .some(there), lastChange: later, mayHaveCommands: false) == ["a: superseded"])
+    _ = bench.linkUp()
+    let value = there.map { ["write \($0)"] } ?? []
+    #expect(bench.holds(1000) == ["publish 1000"] + value, "this gateway has the device again")
+  }
+
+  @Test func commandWithTTLIsSupersededByWhatWasSetWhileNothingWasReceived() {
     var bench = Bench(desired: 5)
     _ = bench.command("a", 6, ttl: 60, at: start)
-    #expect(bench.handOver(desired: 5) == [])
-    #expect(bench.handOver(desired: 8, mayHaveCommands: false) == ["a: superseded"])
+    #expect(bench.handOver(desired: 8, lastChange: start + .seconds(1)) == ["a: superseded"])
+  }
+
+  /// A gateway that has not received yet what is desired, as it comes online.
+  @Test func commandWithTTLIsNotSupersededByAnOlderValue() {
+    var bench = Bench(desired: 5)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(bench.handOver(desired: 7) == [])
+    #expect(bench.handOver(desired: 4, lastChange: start + .seconds(-1)) == [])
     _ = bench.linkUp()
-    #expect(bench.holds(1000) == ["publish 1000", "write 8"], "this gateway has the device again")
+    #expect(bench.holds(1000) == ["publish 1000", "write 6"])
   }
 
   @Test(arguments: [6, 7, nil])
@@ -280,7 +302,8 @@ import Testing
   func waitingCommandFailsIfOtherGatewayDoesNotHaveIt(desired: Int?) {
     var bench = Bench(desired: 5)
     #expect(bench.command("a", 6) == ["a: pending"])
-    #expect(bench.handOver(desired: desired) == ["a: failed another gateway has taken the device over"])
+    let reason = "another gateway has taken the device over"
+    #expect(bench.handOver(desired: desired.map(Optional.some)) == ["a: failed \(reason)"])
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(6) == ["publish 6", "write \(desired ?? 5)"])
   }

@@ -55,7 +55,7 @@ import Testing
   var desired: EncodedValue?
   /// A request has superseded the commands with lower tags than this.
   var supersededBelow = 0
-  /// The gateway that takes the device over has a value.
+  /// The gateway that takes the device over has a value that was set later than all commands.
   var isSetElsewhere = false
   var lastRead: EncodedValue?
   var published: EncodedValue?
@@ -162,8 +162,12 @@ import Testing
     inFlight = nil
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
-    isSetElsewhere = value != nil
-    run(machine.handOver(value, mayHaveCommands: mayHaveCommands))
+    let isLater = Bool.random(using: &random)
+    isSetElsewhere = value != nil && isLater
+    run(
+      machine.handOver(
+        value.map(Optional.some), lastChange: start + .seconds(isLater ? now + 1 : -1),
+        mayHaveCommands: mayHaveCommands))
     isSetElsewhere = false
     if let value { run(machine.change(.copied(value))) }
     // A command with a ttl keeps waiting.

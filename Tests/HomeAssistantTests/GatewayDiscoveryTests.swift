@@ -164,9 +164,10 @@ import Testing
 
   @Test func buttonsSendRequestsThatTheGatewayParses() {
     let topics = [
-      "scan": map.scan, "adapter/reset": map.resetAdapter, "permit_join": map.permitJoining,
-      "device/reconnect": map.reconnect, "device/identify": map.identify,
-      "device/options": map.changeOptions,
+      "scan": map.scanRequest, "adapter/reset": map.resetAdapterRequest,
+      "permit_join": map.permitJoiningRequest,
+      "device/reconnect": map.reconnectRequest, "device/identify": map.identifyRequest,
+      "device/options": map.changeOptionsRequest,
     ]
     for (verb, topic) in topics { #expect(map.inbound(topic.string) == .request(verb: verb)) }
   }

@@ -13,7 +13,7 @@ extension RequestKeys {
   package static var own: [ConfigurationKey<Self>] { [] }
 
   package static var keys: [ConfigurationKey<Self>] {
-    // It was read before, so that errors can be answered with it.
+    // `RequestHandler.perform` has checked the transaction, so that errors can be answered with it.
     own + [ConfigurationKey(ignored: "transaction", .any)]
   }
 

@@ -131,7 +131,7 @@ struct SpoolQueue {
   }
 
   /// The broker has refused this message for now.
-  /// - Returns: after which time to call ``resume()``; nil: that is to be called anyway.
+  /// - Returns: after which time to call ``resume()``; nil: a call is pending, or none is needed.
   mutating func refused(_ number: Int64) -> Duration? {
     guard sent.contains(where: { $0.number == number }) else { return nil }
     refused.insert(number)
@@ -234,19 +234,24 @@ struct SpoolWindow {
 
   var isOpen: Bool { size != nil }
 
+  /// Opens it, as there is a connection to a broker that takes so many messages unacknowledged.
   mutating func connected(receiveMaximum: Int) {
     largest = max(1, min(32, receiveMaximum / 2))
     size = largest
   }
 
+  /// Closes it until the next connection.
   mutating func close() { (size, largest) = (nil, nil) }
 
+  /// The broker has accepted a message: unless it is closed, it is as large as it can be.
   mutating func accepted() {
     backOff.reset()
     if isOpen { size = largest }
   }
 
-  /// - Returns: after which time to call ``resume()``; nil: that is to be called anyway.
+  /// The broker has refused a message for now.
+  /// - Returns: after which time to call ``resume()``; nil: it is closed already, and a call of ``resume()`` is pending, or there
+  ///   is no connection.
   mutating func refused() -> Duration? {
     guard isOpen else { return nil }
     size = nil

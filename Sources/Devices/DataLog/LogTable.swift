@@ -61,8 +61,7 @@ package struct LogTime: Sendable, Equatable {
 /// Reads the rows of a data log, which arrives in parts of any size. Pure.
 ///
 /// The log is CSV without quotation marks. Its first line has the headings. A later line that begins with all of them and has
-/// more is a new heading; the rows before it have fewer cells. Invalid UTF-8 is replaced (U+FFFD), and so is a cell with too many
-/// combining characters in a row.
+/// more is a new heading; the rows before it have fewer cells. Invalid UTF-8 is replaced (U+FFFD).
 package struct LogTable: Sendable {
   /// What is known up to the end of the last whole line.
   package private(set) var position: LogPosition
@@ -100,10 +99,7 @@ package struct LogTable: Sendable {
     guard !text.isEmpty else { return nil }
     let cells = text.split(
       separator: UInt8(ascii: ","), maxSplits: Self.mostCells, omittingEmptySubsequences: false
-    ).prefix(Self.mostCells).map { cell in
-      let text = String(decoding: cell, as: UTF8.self)
-      return text.isStreamSafe ? text : "\u{FFFD}"
-    }
+    ).prefix(Self.mostCells).map { String(decoding: $0, as: UTF8.self).streamSafe }
     let headings = position.headings
     if headings.isEmpty || cells.count > headings.count && Array(cells.prefix(headings.count)) == headings {
       position.headings = cells

@@ -66,6 +66,7 @@ import Log
     (unreadable, settled, logged) = (nil, nil, [:])
     // A button that was reset: the user has disabled and enabled it.
     objects = ObjectReader(counter: nil)
+    context.store.change(device.address) { $0.counter = nil }
     return super.renewed()
   }
 

@@ -114,6 +114,9 @@ struct LinkSchedule: Sendable {
     if link.isNew, link.turnSince == nil { hasNewFailed = true }
   }
 
+  /// The device, which was to give up its link, has something to do: like others that are busy, it keeps the link meanwhile.
+  mutating func keepsLink(_ device: BluetoothAddress) { links[device]?.isGivenUp = false }
+
   /// The first values of this run have come.
   mutating func receivedFirstValues(_ device: BluetoothAddress) {
     links[device]?.hasFirstValues = true
@@ -195,10 +198,10 @@ struct LinkSchedule: Sendable {
       } else if waiter.place.isNew, links.values.contains(where: { $0.isBeingMade(on: waiter.adapters) }) {
         // Many may wait that cannot be connected to: one attempt at a time is enough.
         continue
-      } else if let (other, end) = nextEnd(for: device, waiter, at: now, isBusy) {
+      } else if let (holder, end) = nextEnd(for: device, waiter, at: now, isBusy) {
         if end <= now {
-          links[other]?.isGivenUp = true
-          actions.append(.giveUp(other))
+          links[holder]?.isGivenUp = true
+          actions.append(.giveUp(holder))
         } else {
           deadline = min(deadline ?? end, end)
         }
@@ -209,30 +212,30 @@ struct LinkSchedule: Sendable {
 
   /// The device whose turn ends first for one that waits, of those that can give up a link.
   private func nextEnd(
-    for successor: BluetoothAddress, _ waiter: Waiting, at now: Moment, _ isBusy: (BluetoothAddress) -> Bool
-  ) -> (device: BluetoothAddress, end: Moment)? {
-    let ends = links.compactMap { device, link -> (device: BluetoothAddress, end: Moment)? in
+    for device: BluetoothAddress, _ waiter: Waiting, at now: Moment, _ isBusy: (BluetoothAddress) -> Bool
+  ) -> (holder: BluetoothAddress, end: Moment)? {
+    let ends = links.compactMap { holder, link -> (holder: BluetoothAddress, end: Moment)? in
       guard link.mode == nil, !link.isGivenUp, let since = link.turnSince,
         waiter.adapters.contains(link.adapter),
-        let end = turnEnd(of: device, since, link.hasFirstValues, for: successor, waiter),
-        end > now || !isBusy(device)
+        let end = turnEnd(of: holder, since, link.hasFirstValues, for: device, waiter),
+        end > now || !isBusy(holder)
       else { return nil }
-      return (device, end)
+      return (holder, end)
     }
     return ends.min { $0.end < $1.end }
   }
 
-  /// When the device gives up its link to one that waits; nil: not to that one.
+  /// When the holder of a link gives it up to a device that waits; nil: not to that one.
   private func turnEnd(
-    of device: BluetoothAddress, _ since: Moment, _ hasFirstValues: Bool,
-    for successor: BluetoothAddress, _ waiter: Waiting
+    of holder: BluetoothAddress, _ since: Moment, _ hasFirstValues: Bool,
+    for device: BluetoothAddress, _ waiter: Waiting
   ) -> Moment? {
-    switch (awaitsNumber(successor), awaitsNumber(device)) {
-    case (true, false): max(since, numbered?[device] ?? since) + Self.shortestStay
-    case (true, true): since + (waiter.comesFirst ? stay(for: successor, waiter) : stay)
+    switch (awaitsNumber(device), awaitsNumber(holder)) {
+    case (true, false): max(since, numbered?[holder] ?? since) + Self.shortestStay
+    case (true, true): since + (waiter.comesFirst ? stay(for: device, waiter) : stay)
     case (false, true) where !waiter.comesFirst: nil
     case (false, _):
-      isFirst(successor, waiter) && hasFirstValues ? since : since + stay(for: successor, waiter)
+      isFirst(device, waiter) && hasFirstValues ? since : since + stay(for: device, waiter)
     }
   }
 

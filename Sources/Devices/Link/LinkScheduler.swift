@@ -49,6 +49,12 @@ import Log
     reviewLater()
   }
 
+  /// The device, which was to give up its link, has something to do.
+  func keepsLink(_ device: Device) {
+    schedule.keepsLink(device.address)
+    reviewLater()
+  }
+
   /// The last task of the device has ended: it may give up its link.
   func tasksEnded() { reviewLater() }
 

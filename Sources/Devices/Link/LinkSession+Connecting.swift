@@ -94,6 +94,5 @@ extension LinkSession {
   func resetLink() {
     services.end()
     changedServices = nil
-    isTurnOver = false
   }
 }

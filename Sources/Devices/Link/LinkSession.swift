@@ -23,8 +23,6 @@ import GATT
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
-  /// Whether another device gets the link as soon as the tasks of this one have ended.
-  var isTurnOver = false
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
     services = LinkServices(of: device)
@@ -126,20 +124,17 @@ import GATT
   }
   /// The last task of the device has ended.
   func tasksEnded() {
-    if isTurnOver {
-      giveUpLink()
-    } else if machine.isOnDemand {
+    if machine.isOnDemand {
       feed(.visitEnded)
     } else {
       context.scheduler.tasksEnded()
     }
   }
-  /// Another device gets the link, when the LEDs are restored and what was requested meanwhile is done.
+  /// Another device gets the link when the LEDs are restored, unless something else was requested meanwhile.
   func endTurn() {
-    device.releaseLEDs { [weak self] in
+    device.releaseLEDs { [weak self] isBusy in
       guard let self, machine.state.isLive else { return }
-      isTurnOver = true
-      if !device.isBusy { giveUpLink() }
+      if isBusy { context.scheduler.keepsLink(device) } else { giveUpLink() }
     }
   }
 

@@ -232,7 +232,8 @@ import Log
       !text.utf8.contains(where: { $0 < 0x20 }), !isNumber || value.value.doubleValue?.isFinite == true
     else {
       _ = try Property.json(text)
-      let expected = isNumber ? "a number" : "a number or a short text without colons"
+      let hasBlank = written.utf8.contains(UInt8(ascii: " "))
+      let expected = isNumber || hasBlank ? "a number" : "a number or a short text without colons"
       throw RequestError(.invalid, "\(Excerpt(command.value.payload)) is not \(expected)")
     }
     return (value, message)

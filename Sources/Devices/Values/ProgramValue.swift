@@ -39,13 +39,13 @@ struct ProgramValue: Equatable, Sendable {
   /// The values in a message, which is UTF-8.
   /// - Parameters:
   ///   - name: the name in the message, if a packet has it apart from its number: `player 2` of `player 2:25`.
-  ///   - isNumber: whether the values of a name are known as numbers. Of others `Lab 2:25` is a time, `5c` a class.
+  ///   - isNumber: whether the values of a name are known as numbers. Of others `at 12:30` is a time.
   static func values(
     in message: [UInt8], _ columns: Columns = Columns(), name: [UInt8]? = nil,
     isNumber: (ValueKey) -> Bool = { _ in false }
   ) -> Message {
-    if let name, let (number, unit) = number(trimmed(message.dropFirst(name.count + 1))),
-      let name = self.name(name[...], isApart: true)
+    if let written = name, let name = self.name(written[...], isApart: true),
+      let (number, unit) = number(trimmed(message.dropFirst(written.count + 1)), of: name)
     {
       return Message(values: [ProgramValue(name: name, value: number, unit: unit)])
     }
@@ -61,9 +61,7 @@ struct ProgramValue: Equatable, Sendable {
     case UInt8(ascii: "{"): return JSONValues.message(text)
     case _: break
     }
-    if let values = list(text, isNumber) ?? behindLabel(text).flatMap({ list($0, isNumber) }) {
-      return Message(values: values)
-    }
+    if let values = list(text, isNumber) { return Message(values: values) }
     let pair = pair(text, isNumber) { columns.ofName[$0] != nil }
     var message = Message(values: pair.map { [$0] } ?? [])
     if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
@@ -98,7 +96,7 @@ struct ProgramValue: Equatable, Sendable {
     var values: [ProgramValue] = []
     for (part, name) in zip(parts, names) {
       guard let name else { continue }
-      guard let (number, unit) = number(part),
+      guard let (number, unit) = number(part, of: name),
         let name = prefix.map({ ValueName("\($0)_\(name.written)") }) ?? name
       else { return nil }
       values.append(ProgramValue(name: name, value: number, unit: unit))
@@ -134,12 +132,6 @@ struct ProgramValue: Equatable, Sendable {
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") }
-
-  /// What stands behind a label, as in `Sensors: t=23, l=120`.
-  private static func behindLabel(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-    let rest = text.drop { $0 != UInt8(ascii: ":") }.dropFirst()
-    return rest.first == UInt8(ascii: " ") ? trimmed(rest) : nil
-  }
 
   private static func list(_ text: ArraySlice<UInt8>, _ isNumber: (ValueKey) -> Bool) -> [ProgramValue]? {
     list(text, isNumber, isSeparator) ?? list(joined(text), isNumber, isSpace)
@@ -188,10 +180,12 @@ struct ProgramValue: Equatable, Sendable {
     let (mark, rest) = (text[index], text[(index + 1)...])
     let written = trimmed(text[..<index])
     var content = trimmed(rest)
-    let isDoubled = colon != nil && content.first == mark
-    if isDoubled { content = trimmed(content.dropFirst()) }
-    guard !content.contains(mark), let name = name(written) else { return nil }
-    if let (number, unit) = number(content, isExpected: isNumber(name.key)) {
+    let isDoubled = colon != nil && content.first.map(":=".utf8.contains) == true
+    if isDoubled { content = content.drop(while: " :=".utf8.contains) }
+    guard !content.contains(mark), !written.contains(where: isSeparator), let name = name(written) else {
+      return nil
+    }
+    if let (number, unit) = number(content, of: name) {
       let mayBeTime = colon != nil && unit == nil && isTime(written, rest)
       return mayBeTime && !isNumber(name.key) ? nil : ProgramValue(name: name, value: number, unit: unit)
     }
@@ -206,16 +200,16 @@ struct ProgramValue: Equatable, Sendable {
   private static func isTime(_ before: ArraySlice<UInt8>, _ behind: ArraySlice<UInt8>) -> Bool {
     let hours = before.split(whereSeparator: " =".utf8.contains).dropFirst().last ?? []
     let minutes = behind.prefix(while: isDigit)
-    return (hours.count == 1 || hours.count == 2 && hours.lexicographicallyPrecedes("25".utf8))
-      && hours.allSatisfy(isDigit) && minutes.count == 2 && minutes.lexicographicallyPrecedes("6".utf8)
+    return hours.count == 2 && hours.allSatisfy(isDigit) && hours.lexicographicallyPrecedes("25".utf8)
+      && minutes.count == 2 && minutes.lexicographicallyPrecedes("6".utf8)
       && behind.dropFirst(2).first != UInt8(ascii: ".")
   }
 
   // MARK: Numbers
 
   /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it, known or not.
-  /// - Parameter isExpected: whether it is a number if it can be one.
-  static func number(_ text: ArraySlice<UInt8>, isExpected: Bool = false) -> (Value, unit: String?)? {
+  /// - Parameter name: of the value: of others than temperatures `5c` is a class, and `1f` hexadecimal.
+  static func number(_ text: ArraySlice<UInt8>, of name: ValueName? = nil) -> (Value, unit: String?)? {
     guard let last = text.last else { return nil }
     if isDigit(last) || last == UInt8(ascii: ".") { return plainNumber(text).map { ($0, nil) } }
     guard let end = text.lastIndex(where: { isDigit($0) || $0 == UInt8(ascii: ".") }) else {
@@ -223,13 +217,9 @@ struct ProgramValue: Equatable, Sendable {
     }
     let word = text[(end + 1)...]
     let isApart = word.first.map(isSpace) ?? false
-    let unit = ValueName.unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart)
+    var unit = ValueName.unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart)
+    if word.last.map("cf".utf8.contains) == true, name?.mayBeTemperature != true { unit = nil }
     guard unit != nil || isApart && mayBeUnit(word.dropFirst()) else { return nil }
-    if !isExpected, word.elementsEqual("c".utf8) || word.elementsEqual("f".utf8) {
-      // `5c` is a class, `1f` and `1234c` may be hexadecimal.
-      let digits = text.prefix { $0 != UInt8(ascii: ".") }.count(where: isDigit)
-      guard end > text.startIndex, digits <= 3 else { return nil }
-    }
     return plainNumber(text[...end]).map { ($0, unit) }
   }
 
@@ -259,6 +249,10 @@ struct ProgramValue: Equatable, Sendable {
     guard let end = text.lastIndex(where: { !isBlank($0) }) else { return [] }
     return text[...end].drop(while: isBlank)
   }
+}
+
+extension ValueName {
+  fileprivate var mayBeTemperature: Bool { key.description == "t" || key.description.hasOccurrence(of: "temp") }
 }
 
 /// The values in a JSON object of a program: nested ones with `_` between the names.

@@ -17,7 +17,7 @@ struct ValueMeaning: Equatable, Sendable {
   ///   - written: the name as the program writes it.
   ///   - unit: that behind its numbers; that in its name counts more.
   init(_ key: ValueKey, _ written: String, unit: String? = nil) {
-    let own = ValueName(written)?.unit
+    let own = ValueName(written, isApart: true)?.unit
     var words = written.split(separator: "_")
     if own != nil { words.removeLast() }
     let text = words.joined(separator: " ")

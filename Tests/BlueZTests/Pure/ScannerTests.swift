@@ -34,17 +34,17 @@ import Testing
 
   /// Nothing may be there, or what is there has no signal strength.
   @Test func silenceIsCheckedLessOftenAndInBothWays() {
-    #expect(scanner.silence.longest == .seconds(30) && scanner.takeFilter().strength)
+    #expect(scanner.silence.longestSilence == .seconds(30) && scanner.takeFilter().strength)
     var silences: [Duration] = []
     for _ in 0..<5 {
       _ = scanner.silence.heardNothing(mayReset: true)
-      silences.append(scanner.silence.longest)
+      silences.append(scanner.silence.longestSilence)
     }
     #expect(silences == [60, 120, 240, 300, 300].map { .seconds($0) })
     #expect(!scanner.takeFilter().strength)
     // What helped stays.
     scanner.silence.heard()
-    #expect(scanner.silence.longest == .seconds(30) && !scanner.takeFilter().strength)
+    #expect(scanner.silence.longestSilence == .seconds(30) && !scanner.takeFilter().strength)
   }
 
   /// Where nothing advertises, one reset is news.
@@ -70,7 +70,7 @@ import Testing
   @Test func aFailureIsRetriedOnceItIsTime() {
     scanner.request(true)
     #expect(scanner.beginChange(isAllowed: true) == .start)
-    #expect(scanner.failures.add("first", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("first", mayReset: true) == .first)
     scanner.endChange(in: .failed)
     #expect(scanner.beginChange(isAllowed: true) == nil)
     scanner.retry()
@@ -86,13 +86,13 @@ import Testing
     scanner.request(true)
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
-    #expect(scanner.failures.add("first", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("first", mayReset: true) == .first)
     #expect(scanner.failures.recovery?.reason == nil)
     #expect(scanner.worked())
-    #expect(scanner.failures.add("first", mayReset: true) == .first)
-    #expect(scanner.failures.add("second", mayReset: true) == .problem)
+    #expect(scanner.failures.noteFailure("first", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("second", mayReset: true) == .problem)
     #expect(scanner.failures.recovery?.reason == "second")
-    #expect(scanner.failures.add("third", mayReset: true) == .retry)
+    #expect(scanner.failures.noteFailure("third", mayReset: true) == .retry)
     #expect(scanner.failures.recovery?.reason == "third")
     #expect(scanner.worked())
     #expect(scanner.failures.recovery?.reason == nil)
@@ -100,26 +100,26 @@ import Testing
 
   @Test func afterALongTimeOfFailuresTheAdapterIsReset() {
     let scanner = Self.failing()
-    while scanner.failures.add("no", mayReset: true) == .retry {}
+    while scanner.failures.noteFailure("no", mayReset: true) == .retry {}
     scanner.request(false)
     #expect(scanner.failures.recovery?.reason == nil)
-    #expect(scanner.failures.add("no", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .first)
   }
 
   @Test func failuresWithoutAResetDoNotPostponeIt() {
     let scanner = Self.failing()
     let begin = Moment.now
     while begin.duration(to: .now) < .milliseconds(50) {
-      #expect(scanner.failures.add("no", mayReset: false) == .retry)
+      #expect(scanner.failures.noteFailure("no", mayReset: false) == .retry)
     }
-    #expect(scanner.failures.add("no", mayReset: true) == .reset)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .reset)
   }
 
   @Test func theNextResetIsFurtherOff() {
     let scanner = Self.failing()
     var resets = 0
     // The delays are 2 ns, 4 ns and so on: few of them fit into the time that this takes.
-    for _ in 0..<1000 where scanner.failures.add("no", mayReset: true) == .reset {
+    for _ in 0..<1000 where scanner.failures.noteFailure("no", mayReset: true) == .reset {
       resets += 1
       scanner.adapterTurnedOff(isReset: true)
       #expect(scanner.failures.recovery?.reason == "no")
@@ -127,10 +127,10 @@ import Testing
     #expect((1..<60).contains(resets))
     scanner.adapterTurnedOff(isReset: false)
     #expect(scanner.failures.recovery?.reason == nil)
-    #expect(scanner.failures.add("no", mayReset: true) == .first)
-    #expect(scanner.failures.add("no", mayReset: true) == .problem)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .problem)
     // The first delay again.
-    #expect(scanner.failures.add("no", mayReset: true) == .reset)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .reset)
   }
 
   /// It has failed twice, and the first delay until a reset has passed.
@@ -138,8 +138,8 @@ import Testing
     let scanner = Scanner(
       resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0),
       silenceBackOff: BackOff(first: .seconds(30), longest: .seconds(300)), fullScan: .seconds(3))
-    #expect(scanner.failures.add("no", mayReset: true) == .first)
-    #expect(scanner.failures.add("no", mayReset: true) == .problem)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .first)
+    #expect(scanner.failures.noteFailure("no", mayReset: true) == .problem)
     return scanner
   }
 

@@ -77,13 +77,11 @@ import Testing
   }
 
   /// To compare a heading of 60,000 combining characters with another takes seconds.
-  @Test func cellOfCombiningCharactersIsReplaced() {
+  @Test func combiningCharactersOfACellAreParted() {
     var table = LogTable()
-    let marks = String(repeating: "\u{345}\u{323}", count: 1000)
-    #expect(
-      Self.rows(Array("a\(marks),b\n1,e\u{301}\n".utf8), &table) == [
-        "1/1 {\"\u{FFFD}\":1,\"b\":\"e\u{301}\"}"
-      ])
+    let rows = table.take(Array("a\(String(repeating: "\u{345}\u{323}", count: 1000)),b\n1,e\u{301}\n".utf8))
+    #expect(rows.first?.headings.allSatisfy(\.isStreamSafe) == true)
+    #expect(rows.first?.cells == ["1", "e\u{301}"])
   }
 
   @Test func positionIsStoredAndGoneOnFrom() throws {

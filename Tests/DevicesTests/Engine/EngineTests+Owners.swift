@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 import TestSupport
 import Testing
 
@@ -125,6 +126,20 @@ extension EngineTests {
     let outcomes = await tested.command(500, ttl: 1)
     await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
     #expect(try await outcomes.final() == .timeout(reason: "not applied within 1 s"))
+    await tested.end()
+  }
+
+  @Test(arguments: [-60_000, 60_000])
+  func waitingCommandIsSupersededByWhatTheOwnerSetsLater(milliseconds: Int) async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    let outcomes = await tested.command(500, ttl: 600)
+    let there: [String: EncodedValue?] = ["period": try Property.microbitPeriod.encode(800)]
+    let revision = Int(Timestamp.now.milliseconds) + milliseconds
+    await tested.engine.setOwner(
+      .other(attic), of: Engine.id, Handover(desired: there, revision: revision), isTakenOver: true,
+      hasNewLink: true)
+    #expect(outcomes.elements == (milliseconds > 0 ? [.pending, .superseded] : [.pending]))
     await tested.end()
   }
 

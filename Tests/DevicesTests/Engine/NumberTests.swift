@@ -39,11 +39,48 @@ import Testing
     tested.engine.registry.byID[Engine.id]?.session.linkSession?.endTurn()
   }
 
+  /// As many devices as there are links show the sign, and one more waits for a link.
+  private static func start(links: Int) async throws -> Engine {
+    var configuration = Configuration()
+    (configuration.bluetooth.links, configuration.bluetooth.stay) = (links, 3600)
+    let tested = try await Engine(configuration) {
+      $0.services = [.temperature, .buttons, .led]
+      $0.devices = links + 1
+      $0.timing.attribute = .milliseconds(50)
+    }
+    await tested.engine.permitNumbering(seconds: 60)
+    try await eventually("one waits while the others show the sign") {
+      await withSign(tested) == links && waiting(tested) != nil
+    }
+    return tested
+  }
+
+  @LoopActor private static func withSign(_ tested: Engine) -> Int {
+    tested.engine.registry.all.count { $0.isLive && $0.record.leds != nil && !$0.isBusy }
+  }
+
+  @LoopActor private static func waiting(_ tested: Engine) -> DeviceID? {
+    tested.engine.registry.all.first { $0.context.scheduler.isWaiting($0) }?.id
+  }
+
+  @LoopActor private static func busy(_ tested: Engine) -> DeviceID? {
+    tested.engine.registry.all.first { $0.isLive && $0.isBusy }?.id
+  }
+
+  /// The device that waits is to get a link. While the LEDs of another one are restored, steps begin there.
   @LoopActor private static func endTurn(
     _ tested: Engine, during steps: [SequenceStep]
-  ) async throws -> [CommandResult] {
-    endTurn(tested)
-    return try await tested.engine.sequence(steps, on: Engine.id, within: 60)
+  ) async throws -> (DeviceID, [CommandResult]) {
+    try tested.engine.number(try #require(waiting(tested)))
+    try await eventually("LEDs are being restored") { await busy(tested) != nil }
+    let id = try #require(busy(tested))
+    return (id, try await tested.engine.sequence(steps, on: id, within: 60))
+  }
+
+  private static func isLeaving(
+    _ event: RecordingFrontEnd.Event, where isMeant: (DeviceID) -> Bool
+  ) -> Bool {
+    if case .changed(_, let device) = event { device.session == .leaving && isMeant(device.id) } else { false }
   }
 
   @LoopActor private static func isBusy(_ tested: Engine) -> Bool {
@@ -141,18 +178,25 @@ import Testing
 
   /// A request that comes while the LEDs are restored.
   @Test func linkIsGivenUpAfterTheStepsOfARequest() async throws {
-    let tested = try await Engine {
-      $0.services = [.temperature, .buttons, .led]
-      $0.timing.attribute = .milliseconds(50)
-    }
-    try await tested.frontEnd.availability(true)
-    await tested.engine.permitNumbering(seconds: 60)
-    try await tested.shows([Device.pressSign])
+    let tested = try await Self.start(links: 1)
     let before = tested.frontEnd.events.count
     let steps = Array(repeating: SequenceStep("temperature"), count: 8)
-    let results = try await Self.endTurn(tested, during: steps)
+    let (id, results) = try await Self.endTurn(tested, during: steps)
     #expect(results.count == 8 && results.allSatisfy(\.outcome.isSuccess))
-    try await tested.frontEnd.change(from: before, "the end of its link") { $0.session == .leaving }
+    try await tested.frontEnd.event(from: before, "the end of its link") { event in
+      Self.isLeaving(event) { $0 == id }
+    }
+    await tested.end()
+  }
+
+  @Test func anotherLinkIsGivenUpDuringTheStepsOfARequest() async throws {
+    let tested = try await Self.start(links: 2)
+    let before = tested.frontEnd.events.count
+    let steps = Array(repeating: SequenceStep("temperature"), count: 16)
+    let (id, results) = try await Self.endTurn(tested, during: steps)
+    #expect(results.count == 16 && results.allSatisfy(\.outcome.isSuccess))
+    let events = tested.frontEnd.events.elements.dropFirst(before)
+    #expect(events.contains { event in Self.isLeaving(event) { $0 != id } })
     await tested.end()
   }
 
