@@ -252,7 +252,9 @@ struct ProgramValue: Equatable, Sendable {
 }
 
 extension ValueName {
-  fileprivate var mayBeTemperature: Bool { key.description == "t" || key.description.hasOccurrence(of: "temp") }
+  fileprivate var mayBeTemperature: Bool {
+    key.description == "t" || key.description.hasOccurrence(of: "temp")
+  }
 }
 
 /// The values in a JSON object of a program: nested ones with `_` between the names.

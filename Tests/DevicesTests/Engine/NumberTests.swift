@@ -49,14 +49,13 @@ import Testing
       $0.timing.attribute = .milliseconds(50)
     }
     await tested.engine.permitNumbering(seconds: 60)
-    try await eventually("one waits while the others show the sign") {
-      await withSign(tested) == links && waiting(tested) != nil
-    }
+    try await eventually("one waits while the others show the sign") { await isFull(tested, links) }
     return tested
   }
 
-  @LoopActor private static func withSign(_ tested: Engine) -> Int {
-    tested.engine.registry.all.count { $0.isLive && $0.record.leds != nil && !$0.isBusy }
+  @LoopActor private static func isFull(_ tested: Engine, _ links: Int) -> Bool {
+    let shown = tested.engine.registry.all.count { $0.isLive && $0.record.leds != nil && !$0.isBusy }
+    return shown == links && waiting(tested) != nil
   }
 
   @LoopActor private static func waiting(_ tested: Engine) -> DeviceID? {
@@ -80,7 +79,8 @@ import Testing
   private static func isLeaving(
     _ event: RecordingFrontEnd.Event, where isMeant: (DeviceID) -> Bool
   ) -> Bool {
-    if case .changed(_, let device) = event { device.session == .leaving && isMeant(device.id) } else { false }
+    guard case .changed(_, let device) = event else { return false }
+    return device.session == .leaving && isMeant(device.id)
   }
 
   @LoopActor private static func isBusy(_ tested: Engine) -> Bool {
