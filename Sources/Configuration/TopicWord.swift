@@ -45,11 +45,11 @@ package enum TopicWord {
       case _:
         let properties = scalar.properties
         if properties.isDefaultIgnorableCodePoint { continue }
-        if properties.isGraphemeExtend {
+        if scalar.isMark {
           appendMark(scalar)
         } else if properties.isAlphabetic || properties.generalCategory == .decimalNumber {
           for letter in properties.lowercaseMapping.unicodeScalars {
-            if letter.properties.isGraphemeExtend {
+            if letter.isMark {
               appendMark(letter)
             } else {
               withoutMarks(letter).forEach(append)
@@ -107,5 +107,12 @@ package enum TopicWord {
       ["LETTER", "LIGATURE"].contains(words[2]), words[3].utf8.count <= 2
     else { return String(letter).unicodeScalars }
     return words[3].lowercased().unicodeScalars
+  }
+}
+
+extension Unicode.Scalar {
+  /// Older versions of Unicode have combining characters that do not extend a grapheme.
+  fileprivate var isMark: Bool {
+    properties.isGraphemeExtend || properties.canonicalCombiningClass != .notReordered
   }
 }

@@ -189,7 +189,7 @@ import Log
     if before.isEnabled { session.stop() }
     guard new.isEnabled else { return }
     session.adapters.pin(new.adapter)
-    session = session.renewed()
+    session = session.renewed(wasDisabled: !before.isEnabled)
     session.begin()
   }
 

@@ -85,7 +85,7 @@ import Log
     reportState()
   }
   /// The session after this one, which has ended: the device is enabled, or has other settings.
-  func renewed() -> DeviceSession { Self(of: device, adapters) }
+  func renewed(wasDisabled: Bool) -> DeviceSession { Self(of: device, adapters) }
 
   // MARK: What the adapters report
 

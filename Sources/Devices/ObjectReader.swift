@@ -29,10 +29,10 @@ struct ObjectReader {
   /// Whether `data` and `key` are those of the last read.
   func hasRead(_ data: [UInt8], key: [UInt8]?) -> Bool { last?.data == data && last?.key == key }
 
-  /// - Parameter silence: the time after which the device counts as silent; nil: none does.
+  /// - Parameter silence: the time after which the device counts as silent.
   /// - Returns: the service data as if it were not encrypted.
   mutating func read(
-    _ data: [UInt8], key: [UInt8]?, from address: BluetoothAddress, silence: Duration? = nil,
+    _ data: [UInt8], key: [UInt8]?, from address: BluetoothAddress, silence: Duration = .zero,
     at now: Moment = .now
   ) throws(BTHome.Obstacle) -> [UInt8] {
     if let last, hasRead(data, key: key) { return try last.plain.get() }
@@ -42,7 +42,7 @@ struct ObjectReader {
   }
 
   private mutating func decrypt(
-    _ data: [UInt8], _ key: [UInt8]?, _ address: BluetoothAddress, _ silence: Duration?, _ now: Moment
+    _ data: [UInt8], _ key: [UInt8]?, _ address: BluetoothAddress, _ silence: Duration, _ now: Moment
   ) throws(BTHome.Obstacle) -> [UInt8] {
     guard try BTHome.Frame(data).isEncrypted else {
       guard key == nil else { throw .notEncrypted }
@@ -54,8 +54,7 @@ struct ObjectReader {
     else { throw .wrongKey }
     let new = Int(frame.counter)
     if let counter, new < counter, new >= Self.lowest {
-      guard countsAnew(from: new), !frame.isTriggerOnly, let silence,
-        taken + max(silence, Self.leastSilence) <= now
+      guard countsAnew(from: new), !frame.isTriggerOnly, taken + max(silence, Self.leastSilence) <= now
       else { throw .repeated }
     }
     (counter, taken, refused) = (new, now, nil)

@@ -109,7 +109,7 @@ package struct RadioPacket: Sendable, Equatable {
     if parts.count == 2, mark != nil || Self.isNumber(parts[1]), !rest.contains(UInt8(ascii: ":")) {
       setPair(parts[0], parts[1])
       // `vopez,7,42` is two numbers.
-      if Self.isNumber(parts[0]) { valueName = nil }
+      if let name = valueName, Self.isNumber(name[...]) { valueName = nil }
     } else {
       message = rest
       valueName = valueName.map { Array($0.dropFirst(6)).trimmed }.flatMap { $0.isEmpty ? nil : $0 }

@@ -19,7 +19,8 @@ import Testing
       (#"{"t":1,"s":7,"n":"player 2","v":25}"#, "player 2"), (#"{"s":7,"n":"1","v":20}"#, "1"),
       (#"{"t":1,"s":0,"n":"vopez 2","v":20}"#, "2"), (#"{"t":1,"s":0,"n":"vopez","v":20}"#, nil),
       (#"{"t":1,"s":7,"n":"hello"}"#, nil), (#"{"t":1,"s":7,"v":1}"#, nil), ("vopez,player 2,25", "player 2"),
-      ("vopez energy 21", "energy"), ("vopez,7,42", nil), ("vopez,player 2:25", nil), ("1:20", nil),
+      ("vopez energy 21", "energy"), ("vopez,7,42", nil), ("vopez, 7 , 42", nil), ("vopez,player 2:25", nil),
+      ("1:20", nil),
     ] as [(String, String?)])
   func nameIsApartFromItsValue(line: String, name: String?) throws {
     let packet = try #require(RadioPacket(Array(line.utf8)))

@@ -50,7 +50,7 @@ extension HeardSession {
   }
 
   private func plain(_ data: [UInt8]) throws(BTHome.Obstacle) -> [UInt8] {
-    try objects.read(data, key: device.settings.key, from: device.address, silence: limit)
+    try objects.read(data, key: device.settings.key, from: device.address, silence: longSilence)
   }
 
   private func learn(_ frame: BTHome.Frame) {

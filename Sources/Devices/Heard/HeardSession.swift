@@ -62,12 +62,14 @@ import Log
     device.report(.session)
   }
 
-  override func renewed() -> DeviceSession {
+  override func renewed(wasDisabled: Bool) -> DeviceSession {
     (unreadable, settled, logged) = (nil, nil, [:])
-    // A button that was reset: the user has disabled and enabled it.
-    objects = ObjectReader(counter: nil)
-    context.store.change(device.address) { $0.counter = nil }
-    return super.renewed()
+    // A button may have been reset.
+    if wasDisabled {
+      objects = ObjectReader(counter: nil)
+      context.store.change(device.address) { $0.counter = nil }
+    }
+    return super.renewed(wasDisabled: wasDisabled)
   }
 
   // MARK: Presence

@@ -19,7 +19,7 @@ import GATT
   }
 
   /// The session itself, as it knows what was heard and told.
-  override func renewed() -> DeviceSession {
+  override func renewed(wasDisabled: Bool) -> DeviceSession {
     isStopped = false
     return self
   }
@@ -35,7 +35,9 @@ import GATT
   }
 
   /// How long it is online after it was heard; nil: without a limit.
-  final var limit: Duration? { offlineAfter.map(\.limit) ?? rhythm.limit }
+  final var limit: Duration? { offlineAfter.map(\.limit) ?? longSilence }
+  /// Three times its usual silence.
+  final var longSilence: Duration { rhythm.limit }
 
   /// - Parameter channels: of which there were values.
   final func wasHeard(_ channels: [Channel]) {

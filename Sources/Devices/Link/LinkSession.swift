@@ -134,7 +134,9 @@ import GATT
   func endTurn() {
     device.releaseLEDs { [weak self] isBusy in
       guard let self, machine.state.isLive else { return }
-      if isBusy { context.scheduler.keepsLink(device) } else { giveUpLink() }
+      guard isBusy else { return giveUpLink() }
+      context.scheduler.keepsLink(device)
+      device.updateLEDs()
     }
   }
 

@@ -96,8 +96,8 @@ struct ProgramValue: Equatable, Sendable {
     var values: [ProgramValue] = []
     for (part, name) in zip(parts, names) {
       guard let name else { continue }
-      guard let (number, unit) = number(part, of: name),
-        let name = prefix.map({ ValueName("\($0)_\(name.written)") }) ?? name
+      guard let name = prefix.map({ ValueName("\($0)_\(name.written)") }) ?? name,
+        let (number, unit) = number(part, of: name)
       else { return nil }
       values.append(ProgramValue(name: name, value: number, unit: unit))
     }
@@ -160,7 +160,7 @@ struct ProgramValue: Equatable, Sendable {
   /// The unit that a word behind a number is, or ends: that of `21° C` is two words.
   private static func unit(_ word: ArraySlice<UInt8>, behind value: ProgramValue) -> String? {
     let word = String(decoding: word, as: UTF8.self)
-    return ValueName.unit(value.unit.map { "\($0) \(word)" } ?? word, isApart: true)
+    return unit(value.unit.map { "\($0) \(word)" } ?? word, isApart: true, of: value.name)
   }
 
   /// The name in a text that may end with a mark: MakeCode's blocks write `temp::21` for the name `temp:`.
@@ -217,10 +217,14 @@ struct ProgramValue: Equatable, Sendable {
     }
     let word = text[(end + 1)...]
     let isApart = word.first.map(isSpace) ?? false
-    var unit = ValueName.unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart)
-    if word.last.map("cf".utf8.contains) == true, name?.mayBeTemperature != true { unit = nil }
+    let unit = unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart, of: name)
     guard unit != nil || isApart && mayBeUnit(word.dropFirst()) else { return nil }
     return plainNumber(text[...end]).map { ($0, unit) }
+  }
+
+  private static func unit(_ word: String, isApart: Bool, of name: ValueName?) -> String? {
+    let isSmall = word.utf8.last.map("cf".utf8.contains) == true
+    return isSmall && name?.mayBeTemperature != true ? nil : ValueName.unit(word, isApart: isApart)
   }
 
   /// Whether a word may be a unit that is not known, as in `5 mph`.
