@@ -1,7 +1,7 @@
 extension StringProtocol {
   /// Whether at most 30 combining characters follow each other, the limit of Unicode's stream-safe text (UAX #15, section 13). To
   /// compare or hash another text takes a time that grows with the square of their number.
-  package var isStreamSafe: Bool { streamSafe.unicodeScalars.count == unicodeScalars.count }
+  package var isStreamSafe: Bool { streamSafe.utf8.count == utf8.count }
 
   /// The text with a U+034F, which is not displayed, behind each 30 combining characters that another one follows.
   package var streamSafe: String {
