@@ -116,7 +116,7 @@ show_progress() {
 }
 
 # run_tests COMMAND…: `swift test` and its options, module by module, as all tests at once would exceed their time limits on
-# a slow machine; two at a time (`lanes`), the longest first. Fails also if no test of a module has run.
+# a slow machine; three at a time (`lanes`), as some mostly wait, the longest first. Fails also if no test of a module has run.
 run_tests() {
   local folder modules=(EndToEndTests) logs=.build/logs/modules status=0
   rm -rf $logs
@@ -126,7 +126,7 @@ run_tests() {
   done
   export -f run_module tests_in say
   printf '%s\0' "${modules[@]}" |
-    xargs -0 -P "${lanes:-2}" -I {} bash -c 'run_module "$@"' bash $logs/{} "$@" --filter '^{}\.' || status=1
+    xargs -0 -P "${lanes:-3}" -I {} bash -c 'run_module "$@"' bash $logs/{} "$@" --filter '^{}\.' || status=1
   return $status
 }
 

@@ -1,3 +1,4 @@
+import CPage
 import Configuration
 import EventLoop
 
@@ -7,31 +8,31 @@ import EventLoop
   /// The page.
   static let page = PageFiles(
     scripts: [
-      PackageResources.model_js, PackageResources.values_js, PackageResources.view_js,
-      PackageResources.tile_js, PackageResources.compact_js, PackageResources.chart_js,
-      PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
-      PackageResources.record_js, PackageResources.number_js, PackageResources.page_js,
-    ], styles: [PackageResources.page_css])
+      "model", "values", "view", "tile", "compact", "chart", "device", "dialogs", "gateway", "record",
+      "number", "page",
+    ], styles: ["page"])
 
   /// The page for set-up in a browser. Its own texts are the member `setup`.
-  static let setup = PageFiles(
-    scripts: [PackageResources.setup_js], styles: [PackageResources.page_css, PackageResources.setup_css])
+  static let setup = PageFiles(scripts: ["setup"], styles: ["page", "setup"])
 
   private let files: [String: File]
 
   /// - Parameter scripts: those that follow what all pages have in common, in their order.
-  private init(scripts: [[UInt8]], styles: [[UInt8]]) {
+  private init(scripts: [String], styles: [String]) {
+    func joined(_ names: [String], _ suffix: String) -> [UInt8] {
+      names.flatMap { Self.embedded("\($0).\(suffix)") }
+    }
     var files = [
-      "/page.css": File(type: "text/css; charset=utf-8", bytes: styles.flatMap { $0 }),
-      "/language.js": File(type: Self.script, bytes: PackageResources.language_js),
-      "/page.js": File(type: Self.script, bytes: PackageResources.elements_js + scripts.flatMap { $0 }),
+      "/page.css": File(type: "text/css; charset=utf-8", bytes: joined(styles, "css")),
+      "/language.js": File(type: Self.script, bytes: joined(["language"], "js")),
+      "/page.js": File(type: Self.script, bytes: joined(["elements"] + scripts, "js")),
     ]
-    for (language, texts) in Self.languages {
-      files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
+    for language in ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"] {
+      files["/texts/\(language).json"] = File(type: "application/json", bytes: joined([language], "json"))
     }
     // What follows the first two lines, the second of which is `<html …>`.
     let markup =
-      String(decoding: PackageResources.page_html, as: UTF8.self)
+      String(decoding: Self.embedded("page.html"), as: UTF8.self)
       .split(separator: "\n", maxSplits: 2).last ?? ""
     for language in Configuration.PageLanguage.allCases {
       let its = "<!doctype html>\n<html lang=\"en\" data-language=\"\(language.rawValue)\">\n\(markup)"
@@ -71,9 +72,10 @@ import EventLoop
   /// The name of the markup with the language of the configuration, which is no path.
   private static func document(in language: Configuration.PageLanguage) -> String { "?\(language.rawValue)" }
 
-  private static let languages = [
-    "en": PackageResources.en_json, "de": PackageResources.de_json, "fr": PackageResources.fr_json,
-    "es": PackageResources.es_json, "it": PackageResources.it_json, "nl": PackageResources.nl_json,
-    "pt": PackageResources.pt_json, "ja": PackageResources.ja_json, "zh": PackageResources.zh_json,
-  ]
+  /// The file of that name in `Sources/Web`, which the compiler has put into the program.
+  private static func embedded(_ name: String) -> UnsafeBufferPointer<UInt8> {
+    let file = page_file(name)
+    guard let bytes = file.bytes else { preconditionFailure("\(name) is not in CPage") }
+    return UnsafeBufferPointer(start: bytes, count: Int(file.count))
+  }
 }

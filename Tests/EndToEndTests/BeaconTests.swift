@@ -350,9 +350,13 @@ import Testing
       // It is carried upstairs; the mean of some signals counts.
       var mark = try ground.observer.mark
       try await attic.simulator.control("strength", 0, #""v":-30"#)
-      for _ in 0..<8 {
-        for number in 2...3 { try await Self.advertise(attic, 0, "feaa", Self.uid(number)) }
+      let beacon = Task {
+        while true {
+          for number in 2...3 { try await Self.advertise(attic, 0, "feaa", Self.uid(number)) }
+          try await Task.sleep(for: .milliseconds(100))
+        }
       }
+      defer { beacon.cancel() }
       try await attic.waitForOwnership(of: Cluster.id, from: "ground", after: mark)
       try await ground.message("\(Cluster.id)/uid", after: mark) { $0.text.contains(#""instance":3"#) }
 

@@ -54,7 +54,7 @@ import Testing
     func entry(_ properties: String) -> String {
       #"{"match":{"identifier":"\#(Self.first)"},"id":"kitchen","properties":\#(properties)}"#
     }
-    let (one, both) = (#"["temperature"]"#, #"["temperature","button_a"]"#)
+    let (one, both) = (#"["button_a"]"#, #"["temperature","button_a"]"#)
     let reloaded = entry(one)
     var plan = Self.plan(entries: entry(both))
     plan.simulator = ["--services", "temperature,buttons"]
@@ -63,10 +63,12 @@ import Testing
       let monitor = try await BusMonitor(fixture.bus)
       var mark = try fixture.observer.mark
       try await fixture.perform("device/options", #"{"id":"kitchen","options":{"properties":\#(one)}}"#)
+      try await fixture.message("kitchen/temperature", "", after: mark)
       try await fixture.online("kitchen", after: mark)
       try await Self.expect(stops: 2, starts: 1, monitor)
       mark = try fixture.observer.mark
       try await fixture.perform("device/options", #"{"id":"kitchen","options":{"properties":null}}"#)
+      try await fixture.message("kitchen/temperature", after: mark) { !$0.text.isEmpty }
       try await fixture.online("kitchen", after: mark)
       try await Self.expect(stops: 3, starts: 3, monitor)
       // By a reload as well.

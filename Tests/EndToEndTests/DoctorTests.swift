@@ -184,6 +184,7 @@ import Testing
   @Test("A micro:bit that requires pairing is reported, with and without a gateway")
   func pairing() async throws {
     var plan = Self.plan()
+    plan.isLong = true
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"id":"kitchen"}"#
     try await withFixture(plan) { fixture in
       try await fixture.simulator.control("pairing", 0, #""on":true"#)

@@ -16,7 +16,7 @@ import Testing
   @Test("Every fault heals, no reading is lost, and nothing is left behind in the gateway or on the bus")
   func random() async throws {
     print("FaultTests: seed \(Self.seed), \(Self.count) micro:bits for \(Self.seconds) s")
-    var plan = Plan(devices: Self.count, period: 100)
+    var plan = Plan(isLong: true, devices: Self.count, period: 100)
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature"]}"#
     try await withFixture(plan) { fixture in
       var faults = RandomFaults(seed: Self.seed, devices: Self.count, first: Self.first)

@@ -154,7 +154,7 @@ import Testing
   func randomFaults() async throws {
     let seed = UInt64(environmentNumber("SPOOL_SEED") ?? Int.random(in: 1...1_000_000))
     print("SpoolTests: seed \(seed)")
-    var plan = Plan(devices: Self.randomCount, period: 20)
+    var plan = Plan(isLong: true, devices: Self.randomCount, period: 20)
     plan.more = #""spool": {"rate": 10000}"#
     try await withFixture(plan) { fixture in
       let ids = try await fixture.ids(Self.randomCount)

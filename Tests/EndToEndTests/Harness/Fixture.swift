@@ -338,7 +338,7 @@ final class Fixture: Sendable {
 func withFixture<T: Sendable>(
   _ plan: Plan = Plan(), _ body: @escaping @Sendable (Fixture) async throws -> T
 ) async throws -> T {
-  try await FixtureSlots.shared.acquire()
+  try await FixtureSlots.shared.acquire(first: plan.isLong)
   let result: T
   do {
     let fixture = try await Fixture(plan)
@@ -379,11 +379,12 @@ actor FixtureSlots {
   private var free = 12
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
-  func acquire() async throws {
+  /// - Parameter first: before the others that wait.
+  func acquire(first: Bool = false) async throws {
     if free > 0 {
       free -= 1
     } else {
-      await withCheckedContinuation { waiting.append($0) }
+      await withCheckedContinuation { waiting.insert($0, at: first ? 0 : waiting.count) }
     }
   }
 

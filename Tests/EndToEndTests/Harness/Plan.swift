@@ -13,6 +13,8 @@ struct Plan: Sendable {
     case bridged
   }
 
+  /// Whether the test takes half a minute: it begins before others, so that nothing waits for it at the end.
+  var isLong = false
   /// The gateway's id.
   var id = Fixture.gatewayID
   var devices = 1

@@ -23,7 +23,7 @@ def crowd_of_impostors(world):
     before, _ = use(world)
     mark = world.broker.messages.mark()
     world.microbits.ask("crowd", count=CROWD)
-    time.sleep(120)
+    time.sleep(60)
     for device in (first, second):
         device.wait_readings(3, RETURN)
         changes = [m.payload for m in world.broker.on(device.topic("availability"), mark)]

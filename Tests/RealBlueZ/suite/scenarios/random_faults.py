@@ -13,7 +13,7 @@ from scenarios.common import BY_PREFIX, CONNECT, RETURN, scenario
 from world import START
 
 MICROBITS = 5
-LENGTH = 900
+LENGTH = 600
 """Seconds."""
 
 HEAL = 3 * RETURN
