@@ -77,9 +77,7 @@ let package = Package(
       ["EventLoop", "Log", "JSON", "GATT", "MQTT", "Store", "Configuration", "Devices", "Bridge"]),
     module(
       "Control", ["EventLoop", "Sockets", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
-    .target(
-      name: "CPage",
-      cSettings: ["Page", "Page/texts", "SetupPage"].map { .headerSearchPath("../Web/\($0)") }),
+    .target(name: "CPage", cSettings: [.headerSearchPath("../Web")]),
     module(
       "Web",
       [

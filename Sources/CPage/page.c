@@ -5,34 +5,36 @@
 #include <string.h>
 
 // A build notices a change of these files because they are named here.
-#if !(__has_include("page.html") && __has_include("page.css") \
-  && __has_include("language.js") && __has_include("elements.js") && __has_include("model.js") \
-  && __has_include("values.js") && __has_include("view.js") && __has_include("tile.js") \
-  && __has_include("compact.js") && __has_include("chart.js") && __has_include("device.js") \
-  && __has_include("dialogs.js") && __has_include("gateway.js") && __has_include("record.js") \
-  && __has_include("number.js") && __has_include("page.js") \
-  && __has_include("en.json") && __has_include("de.json") && __has_include("fr.json") \
-  && __has_include("es.json") && __has_include("it.json") && __has_include("nl.json") \
-  && __has_include("pt.json") && __has_include("ja.json") && __has_include("zh.json") \
-  && __has_include("setup.js") && __has_include("setup.css"))
+#if !(__has_include("Page/page.html") && __has_include("Page/page.css") && __has_include("Page/language.js") \
+  && __has_include("Page/elements.js") && __has_include("Page/model.js") && __has_include("Page/values.js") \
+  && __has_include("Page/view.js") && __has_include("Page/tile.js") && __has_include("Page/compact.js") \
+  && __has_include("Page/chart.js") && __has_include("Page/device.js") && __has_include("Page/dialogs.js") \
+  && __has_include("Page/gateway.js") && __has_include("Page/record.js") && __has_include("Page/number.js") \
+  && __has_include("Page/page.js") && __has_include("Page/texts/en.json") && __has_include("Page/texts/de.json") \
+  && __has_include("Page/texts/fr.json") && __has_include("Page/texts/es.json") && __has_include("Page/texts/it.json") \
+  && __has_include("Page/texts/nl.json") && __has_include("Page/texts/pt.json") && __has_include("Page/texts/ja.json") \
+  && __has_include("Page/texts/zh.json") && __has_include("SetupPage/setup.js") && __has_include("SetupPage/setup.css"))
 #error "A file of the page is missing"
 #endif
 
 #define FILES(F) \
-  F(page, html) F(page, css) F(language, js) F(elements, js) F(model, js) F(values, js) F(view, js) F(tile, js) \
-  F(compact, js) F(chart, js) F(device, js) F(dialogs, js) F(gateway, js) F(record, js) F(number, js) F(page, js) \
-  F(en, json) F(de, json) F(fr, json) F(es, json) F(it, json) F(nl, json) F(pt, json) F(ja, json) F(zh, json) \
-  F(setup, js) F(setup, css)
+  F(Page/, page, html) F(Page/, page, css) F(Page/, language, js) F(Page/, elements, js) \
+  F(Page/, model, js) F(Page/, values, js) F(Page/, view, js) F(Page/, tile, js) \
+  F(Page/, compact, js) F(Page/, chart, js) F(Page/, device, js) F(Page/, dialogs, js) \
+  F(Page/, gateway, js) F(Page/, record, js) F(Page/, number, js) F(Page/, page, js) \
+  F(Page/texts/, en, json) F(Page/texts/, de, json) F(Page/texts/, fr, json) F(Page/texts/, es, json) \
+  F(Page/texts/, it, json) F(Page/texts/, nl, json) F(Page/texts/, pt, json) F(Page/texts/, ja, json) \
+  F(Page/texts/, zh, json) F(SetupPage/, setup, js) F(SetupPage/, setup, css)
 
-#define EMBED(base, extension) \
+#define EMBED(folder, base, extension) \
   __asm__( \
     ".pushsection .rodata\n" \
-    #base "_" #extension ": .incbin \"" #base "." #extension "\"\n" \
+    #base "_" #extension ": .incbin \"" #folder #base "." #extension "\"\n" \
     #base "_" #extension "_end:\n" \
     ".popsection\n"); \
   extern const unsigned char base##_##extension[], base##_##extension##_end[];
 
-#define ENTRY(base, extension) {#base "." #extension, base##_##extension, base##_##extension##_end},
+#define ENTRY(folder, base, extension) {#base "." #extension, base##_##extension, base##_##extension##_end},
 
 FILES(EMBED)
 

@@ -27,7 +27,7 @@ import EventLoop
       "/language.js": File(type: Self.script, bytes: joined(["language"], "js")),
       "/page.js": File(type: Self.script, bytes: joined(["elements"] + scripts, "js")),
     ]
-    for language in ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"] {
+    for language in Configuration.PageLanguage.allCases.map(\.rawValue) where language != "auto" {
       files["/texts/\(language).json"] = File(type: "application/json", bytes: joined([language], "json"))
     }
     // What follows the first two lines, the second of which is `<html …>`.

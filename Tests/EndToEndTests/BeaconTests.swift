@@ -347,20 +347,25 @@ import Testing
       }
       let info = try await ground.retained(of: Cluster.id)["\(Cluster.id)/info"]?.json()
       #expect(info?["owner"]?.string == "ground")
-      // It is carried upstairs; the mean of some signals counts.
-      var mark = try ground.observer.mark
+      // It is carried upstairs, and goes on sending; the mean of some signals counts.
+      let carried = try ground.observer.mark
       try await attic.simulator.control("strength", 0, #""v":-30"#)
-      let beacon = Task {
-        while true {
-          for number in 2...3 { try await Self.advertise(attic, 0, "feaa", Self.uid(number)) }
-          try await Task.sleep(for: .milliseconds(100))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          while true {
+            for number in 2...3 { try await Self.advertise(attic, 0, "feaa", Self.uid(number)) }
+            try await Task.sleep(for: .milliseconds(100))
+          }
         }
+        group.addTask {
+          try await attic.waitForOwnership(of: Cluster.id, from: "ground", after: carried)
+          try await ground.message("\(Cluster.id)/uid", after: carried) { $0.text.contains(#""instance":3"#) }
+        }
+        try await group.next()
+        group.cancelAll()
       }
-      defer { beacon.cancel() }
-      try await attic.waitForOwnership(of: Cluster.id, from: "ground", after: mark)
-      try await ground.message("\(Cluster.id)/uid", after: mark) { $0.text.contains(#""instance":3"#) }
 
-      mark = try ground.observer.mark
+      let mark = try ground.observer.mark
       try await attic.killGateway()
       try await ground.waitForOwnership(of: Cluster.id, from: "attic", after: mark)
       try await Self.advertise(ground, 0, "feaa", Self.uid(4))

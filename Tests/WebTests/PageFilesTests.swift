@@ -37,6 +37,20 @@ import Testing
     }
   }
 
+  /// What `page.c` does not name so would be embedded, but not again when it has changed.
+  @Test func everyFileIsADependencyOfTheBuild() throws {
+    let source = String(decoding: try shipped("Sources/CPage/page.c"), as: UTF8.self)
+    var count = 0
+    for folder in ["Page", "Page/texts", "SetupPage"] {
+      for file in try shippedFiles(in: "Sources/Web/\(folder)", endingWith: "") {
+        count += 1
+        let path = file.dropFirst("Sources/Web/".count)
+        #expect(source.contains("__has_include(\"\(path)\")"), "\(path)")
+      }
+    }
+    #expect(count == 27)
+  }
+
   /// The value of `ETag`.
   private static func tag(_ reply: HTTPReply) throws -> String {
     let line = try #require(reply.headers.first { $0.hasPrefix("ETag: ") })

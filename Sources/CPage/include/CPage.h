@@ -6,5 +6,5 @@ struct page_file {
   unsigned long count;
 };
 
-/// The file with this name; its bytes are NULL if there is none.
+/// The file with this name, without its folder; its bytes are NULL if there is none.
 struct page_file page_file(const char *name);
