@@ -25,7 +25,7 @@ extension Central {
   /// Both operations are requested at once, which saves a connection interval: bluetoothd sends them in this order, one
   /// after the other (Core Specification Vol 3, Part F, 3.3.2). The read-back counts only if it was answered after the
   /// write and returned the written value. Otherwise it may be older than the write (bluetoothd lets a read join
-  /// another program's, and a link may have several bearers), and the value is read again.
+  /// another program's, and a link may have several bearers), and the value is read again, except after a time-out.
   ///
   /// - Returns: the value read back, or why the read failed; the write has succeeded in either case.
   /// - Throws: if the value was not written, or may not have been.

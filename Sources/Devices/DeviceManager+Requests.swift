@@ -29,7 +29,7 @@ extension DeviceManager {
     var record = before
     (record.requested.isAdded, record.requested.isRemoved) = (true, false)
     if record.requested.changes.gateway != gateway { record.requested.changes.gateway = nil }
-    try apply(options, to: &record, at: .root)
+    try mergeAndCheck(options, in: &record, at: .root)
     record.requested.changes.id = record.requested.changes.id ?? lettersOfStranger(address)
     store.change(address) { $0 = record }
     reconcile(address)
@@ -121,9 +121,9 @@ extension DeviceManager {
       throw RequestError("\(id) is owned by the gateway \(owner): its desired values are set there")
     }
     var record = device.record
-    try apply(options, to: &record, at: .root.key("options"))
+    try mergeAndCheck(options, in: &record, at: .root.key("options"))
     let profile = device.description.profile
-    // As long as the device has the properties.
+    // Before `reconcile`, which may replace the device by one without these properties.
     set(options.desired.filter { $0.value == .null }, of: device)
     let wasDisabled = device.record.isDisabled
     let setsEnabled = options.options[DeviceOptionTable.table.isEnabled] != nil
@@ -144,8 +144,8 @@ extension DeviceManager {
 
   /// Changes options in a record, and checks them by the rules for an entry of config.json. A property with a desired
   /// value is used.
-  private func apply(
-    _ patch: DeviceOptionsPatch, to record: inout DeviceRecord, at path: ConfigurationPath
+  private func mergeAndCheck(
+    _ patch: DeviceOptionsPatch, in record: inout DeviceRecord, at path: ConfigurationPath
   ) throws(RequestError) {
     record.requested.changes.merge(patch)
     let address = record.address

@@ -33,7 +33,8 @@ import MQTT
   /// Which gateway owns the device, as far as is known. Called for every reading: a method of ``state`` would copy all of it.
   func owner(of address: BluetoothAddress) -> Owner { state.devices[address]?.machine.owner ?? .unknown }
 
-  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
+  /// Whether this gateway answers commands for the device: unless another one owns it, is online, and does not
+  /// leave it to this one.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     state.isResponsible(for: publisher.device.address)
   }

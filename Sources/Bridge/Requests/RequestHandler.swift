@@ -23,7 +23,7 @@ import Recording
     do throws(RequestError) {
       handle(verb, try Self.keys(in: payload), respond: respond)
     } catch {
-      call(verb, nil, respond).reply(.failure(error))
+      makeCall(verb, nil, respond).reply(.failure(error))
     }
   }
 
@@ -50,16 +50,16 @@ import Recording
     _ verb: String, _ keys: JSONObject, _ respond: @escaping @LoopActor (RequestResponse) -> Void,
     _ body: (RequestCall) throws(RequestError) -> Void
   ) {
-    var call = call(verb, nil, respond)
+    var call = makeCall(verb, nil, respond)
     do throws(RequestError) {
-      call = self.call(verb, try Sender.transaction(keys), respond)
+      call = makeCall(verb, try Sender.transaction(keys), respond)
       try body(call)
     } catch {
       call.reply(.failure(error))
     }
   }
 
-  private func call(
+  private func makeCall(
     _ verb: String, _ transaction: JSONValue?, _ respond: @escaping @LoopActor (RequestResponse) -> Void
   ) -> RequestCall {
     RequestCall(engine: host.engine, host: host) { [log] result in
