@@ -41,7 +41,7 @@ import Testing
   @Test func everyFileIsADependencyOfTheBuild() throws {
     let source = String(decoding: try shipped("Sources/CPage/page.c"), as: UTF8.self)
     var count = 0
-    for folder in ["Page", "Page/texts", "SetupPage"] {
+    for folder in ["Page", "SetupPage"] {
       for file in try shippedFiles(in: "Sources/Web/\(folder)", endingWith: "") {
         count += 1
         let path = file.dropFirst("Sources/Web/".count)
