@@ -268,6 +268,16 @@ class Adapter(LinkController):
             self.send_hci_packet(event([report]))
 
 
+async def spread(items, seconds):
+    """Each item in turn, over so many seconds, in at most twenty groups a second: each wait costs more than what it is for."""
+    size = max(1, round(len(items) / (20 * seconds)))
+    for start in range(0, len(items), size):
+        group = items[start : start + size]
+        for item in group:
+            yield item
+        await asyncio.sleep(seconds * len(group) / len(items))
+
+
 class Crowd:
     """Advertises once a second under each of many addresses, with another name each time. It accepts no connection."""
 
@@ -284,7 +294,7 @@ class Crowd:
 
     async def advertise(self):
         while True:
-            for address in self.addresses:
+            async for address in spread(self.addresses, 1):
                 letters = "".join(random.choices("zvgptuoiea", k=5))
                 fields = [
                     (AdvertisingData.FLAGS, bytes([0x06])),
@@ -292,7 +302,6 @@ class Crowd:
                 ]
                 packet = ll.AdvInd(advertiser_address=address, data=bytes(AdvertisingData(fields)))
                 self.adapter.on_advertisement(packet, self)
-                await asyncio.sleep(1 / len(self.addresses))
 
     def stop(self):
         self.next.cancel()
@@ -317,7 +326,7 @@ class Beacons:
 
     async def advertise(self):
         while True:
-            for address, data in zip(self.addresses, self.data):
+            async for address, data in spread(list(zip(self.addresses, self.data)), self.INTERVAL):
                 if data is not None:
                     fields = [
                         (AdvertisingData.FLAGS, bytes([0x06])),
@@ -325,7 +334,6 @@ class Beacons:
                     ]
                     packet = ll.AdvInd(advertiser_address=address, data=bytes(AdvertisingData(fields)))
                     self.adapter.on_advertisement(packet, self)
-                await asyncio.sleep(self.INTERVAL / len(self.addresses))
 
 
 class Vhci:
