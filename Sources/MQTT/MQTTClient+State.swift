@@ -1,6 +1,6 @@
 extension MQTTClient {
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
-  /// Sent is the newest at the end of each iteration of the loop, or later, if the broker does not keep up.
+  /// At the end of an iteration of the loop the newest value is sent; later, if the broker does not keep up.
   ///
   /// - Parameter isUrgent: a value just received: sent ahead of much else that waits.
   public func setState(

@@ -27,8 +27,9 @@ import EventLoop
       "/language.js": File(type: Self.script, bytes: joined(["language"], "js")),
       "/page.js": File(type: Self.script, bytes: joined(["elements"] + scripts, "js")),
     ]
-    for language in Configuration.PageLanguage.allCases.map(\.rawValue) where language != "auto" {
-      files["/texts/\(language).json"] = File(type: "application/json", bytes: joined([language], "json"))
+    for language in Configuration.PageLanguage.allCases where language != .auto {
+      let name = language.rawValue
+      files["/texts/\(name).json"] = File(type: "application/json", bytes: joined([name], "json"))
     }
     // What follows the first two lines, the second of which is `<html …>`.
     let markup =

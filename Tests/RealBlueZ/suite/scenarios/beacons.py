@@ -16,7 +16,7 @@ FLOOD = 1000
 ROUND = 25
 """Seconds in which each is heard: the kernel's scan reports it once in a round of 10 s."""
 OFFLINE_AFTER = 60
-STAY = 75
+STAY = OFFLINE_AFTER + 15
 """Seconds after which one that was not heard would be offline."""
 
 
