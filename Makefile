@@ -16,7 +16,7 @@ test: ## lint, build, unit and integration tests
 	@scripts/test
 
 lint: ## check the Swift sources' format
-	@swift format lint --strict --recursive Sources Tests Package.swift
+	@swift format lint --strict --parallel --recursive Sources Tests Package.swift
 
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
 	@scripts/build && GATEWAY=$$(swift build -c release --show-bin-path)/microbit-gateway Tests/RealBlueZ/run

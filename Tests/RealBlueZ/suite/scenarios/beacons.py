@@ -119,7 +119,7 @@ def thirty_beacons_by_monitors(world):
     time.sleep(1)
     world.set_powered(True)
     world.bluetoothd.output.wait(lambda line: "Activate() on Adv Monitor" in line, ANSWER, "a monitor", mark)
-    time.sleep(60)
+    time.sleep(20)
     expect_value(1004)
     world.restart_bluetoothd()
     world.bluetoothd.wait_line("Activate() on Adv Monitor")

@@ -136,7 +136,7 @@ def return_beside_a_wedged_one(world):
     world.microbits.ask("silent", 2, on=True)
     devices[2].wait_availability("offline", 3 * RETURN)
     times = []
-    for n in range(20):
+    for n in range(10 * world.factor):
         device = devices[n % 2]
         mark = world.broker.messages.mark()
         begin = time.monotonic()

@@ -62,7 +62,7 @@ def adapter_shared_with_a_scanner(world):
 
     messages = world.broker.messages
     slowest = 0
-    for _ in range(10):
+    for _ in range(5 * world.factor):
         mark = messages.mark()
         begin = time.monotonic()
         scanner.restart_adapter()
