@@ -105,16 +105,16 @@ package struct TopicMap: Sendable {
     case 2 where levels[1] == "availability": return device.map(Inbound.deviceAvailability)
     case 3 where levels[0] == "bridge" && levels[2] == "state":
       return GatewayID(levels[1]).map(Inbound.bridgeState)
-    case 3 where levels[2] == "get" && isName(levels[1]):
+    case 3 where levels[2] == "get" && fits(levels[1]):
       return device.map { .get($0, property: levels[1]) }
-    case 3 where levels[2] == "set" && isName(levels[1]):
+    case 3 where levels[2] == "set" && fits(levels[1]):
       let target = levels[0] == "all" ? Target.all : device.map(Target.device)
       return target.map { .set($0, property: levels[1]) }
-    case 4 where levels[0] == "area" && levels[3] == "set" && isName(levels[1]) && isName(levels[2]):
+    case 4 where levels[0] == "area" && levels[3] == "set" && fits(levels[1]) && fits(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
-    case 4 where levels[1] == "values" && levels[3] == "get" && isName(levels[2]):
+    case 4 where levels[1] == "values" && levels[3] == "get" && fits(levels[2]):
       return device.map { .get($0, property: NamedValue.prefix + levels[2]) }
-    case 4 where levels[1] == "values" && levels[3] == "set" && isName(levels[2]):
+    case 4 where levels[1] == "values" && levels[3] == "set" && fits(levels[2]):
       return device.map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
     }
@@ -137,7 +137,7 @@ package struct TopicMap: Sendable {
   /// The most bytes of a name: result topics contain the name of a property, and stored commands that of an area.
   private static let longestName = 256
 
-  private func isName(_ text: String) -> Bool { text.utf8.count <= Self.longestName }
+  private func fits(_ text: String) -> Bool { text.utf8.count <= Self.longestName }
 
   /// Compared byte by byte, as the broker does: to `String` different encodings of é are equal.
   private func rest(of topic: Substring, after prefix: String) -> Substring? {

@@ -26,7 +26,7 @@ import Log
   /// Whether another program has acquired the notifications: the value is read instead.
   var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
-  private(set) var isReadNotified = false
+  private(set) var areReadsNotified = false
   /// Joins values that arrive in several notifications; nil: each arrives in one.
   private var frames: FrameReceiver?
   /// Whether the property's texts are messages that may have values of the program.
@@ -48,7 +48,7 @@ import Log
     property.poll != nil || areNotificationsTaken || characteristic.map { !$0.flags.notifies } ?? false
   }
   /// Whether bluetoothd notifies a read of the event, as if the event had happened.
-  var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
+  var notifiesReadAsEvent: Bool { areReadsNotified && property.kind == .event }
 
   init(index: Int, of device: Device) {
     self.index = index
@@ -91,7 +91,7 @@ import Log
   func use(_ resolution: Resolution) {
     characteristic = resolution.characteristics[index]
     lack = device.description.profile.isBuiltIn ? nil : resolution.lacks[index]
-    isReadNotified = false
+    areReadsNotified = false
   }
 
   /// The link has ended, or the characteristic was removed.
@@ -132,7 +132,7 @@ import Log
   }
 
   /// The value is notified from now on.
-  func subscribed() { (isReadNotified, areNotificationsTaken) = (true, false) }
+  func subscribed() { (areReadsNotified, areNotificationsTaken) = (true, false) }
 
   // MARK: Values
 
@@ -197,7 +197,7 @@ import Log
     if isOnlyValues { last.reportedValues() } else { last.reported(value, at: time) }
     device.session.readingReceived(of: index)
     let value = withOffset(value)
-    device.notePress(value, of: index)
+    device.noteForNumbering(value, of: index)
     passOn(countedReading(of: value, at: time, isOnlyValues: isOnlyValues, senderTime))
   }
 
@@ -211,7 +211,7 @@ import Log
   private func countedReading(
     of value: Value, at time: Timestamp, isOnlyValues: Bool = false, _ senderTime: UInt32?
   ) -> Reading {
-    let sequence = device.count(at: time)
+    let sequence = device.nextSequence(at: time)
     if Logger.isEnabled(.debug) {
       context.log.debug(
         "reading",
@@ -225,7 +225,8 @@ import Log
       senderTime: senderTime)
   }
 
-  /// Passes on a value, which may be the period of the readings that keep the link alive. Called for every reading.
+  /// Tells the observers, and the link if the value is the period of the readings that show that it is alive. Called for every
+  /// reading.
   private func passOn(_ reading: Reading) {
     if case .integer(let milliseconds) = reading.value, index == device.description.profile.alive?.period {
       device.session.linkSession?.feed(.period(.milliseconds(milliseconds)))
@@ -280,7 +281,7 @@ import Log
     let time = Timestamp.now
     last.readBack(value, at: time)
     // What can be written has no offset.
-    if !isReadNotified { passOn(Reading(property: index, value: value, time: time, sequence: nil)) }
+    if !areReadsNotified { passOn(Reading(property: index, value: value, time: time, sequence: nil)) }
   }
 
   /// The characteristic holds these bytes again.

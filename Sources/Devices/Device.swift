@@ -242,7 +242,7 @@ import Log
 
   /// Counts a reading.
   /// - Returns: its sequence number.
-  func count(at time: Timestamp) -> UInt64 {
+  func nextSequence(at time: Timestamp) -> UInt64 {
     sequence += 1
     lastReading = time
     context.counters.readings += 1

@@ -150,7 +150,7 @@ extension DeviceManager {
 
 extension Device {
   /// A press of button A counts while micro:bits are numbered, over a link alone.
-  func notePress(_ value: Value, of property: Int) {
+  func noteForNumbering(_ value: Value, of property: Int) {
     guard let pressed = context.pressed, isLive else { return }
     let property = channels[property].property
     guard property.name == Property.microbitButtonA.name,

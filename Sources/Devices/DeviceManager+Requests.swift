@@ -169,7 +169,7 @@ extension DeviceManager {
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    record.requested.changes.use(patch.desired, besides: settings.profile)
+    record.requested.changes.noteDesired(patch.desired, missingFrom: settings.profile)
   }
 
   /// Sets desired values; null: back to the configured one.

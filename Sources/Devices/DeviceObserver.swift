@@ -22,7 +22,7 @@ import Log
   /// - Parameters:
   ///   - property: its name, also that of a value that the device's program names itself.
   ///   - outcome: nil: it begins.
-  func wrote(_ value: Value, to property: String, _ outcome: Outcome?)
+  func commandChanged(_ value: Value, for property: String, _ outcome: Outcome?)
   /// A command of an earlier run has ended, whose sender is still to be answered.
   /// - Parameter sender: see ``Command/sender``.
   func answer(_ result: CommandResult, to sender: JSONValue)
@@ -40,7 +40,7 @@ extension DeviceObserver {
   /// The default for a front end of this gateway alone.
   package func told(_ reading: Reading, isElsewhere: Bool) { reported(reading) }
   /// The default for a front end that does not show commands.
-  package func wrote(_ value: Value, to property: String, _ outcome: Outcome?) {}
+  package func commandChanged(_ value: Value, for property: String, _ outcome: Outcome?) {}
   package var hasPeers: Bool { false }
   package func claim(_ event: HeardEvents.Event) {}
   /// The default for a front end that sends no commands.

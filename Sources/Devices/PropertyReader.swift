@@ -58,7 +58,7 @@ import GATT
   private func read(on central: Central) async -> Outcome {
     switch await channel.readEncoded(on: central) {
     case .success(let held):
-      if !channel.isReadNotified { channel.reportReading(of: held.value) }
+      if !channel.areReadsNotified { channel.reportReading(of: held.value) }
       return .read(actual: channel.withOffset(held.value))
     case .failure(let failure):
       if failure == .timeout { device.session.linkSession?.feed(.unresponsive) }

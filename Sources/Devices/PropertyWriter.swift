@@ -47,7 +47,7 @@ import GATT
   func stop() { feed { $0.abandon(reason: "the gateway is stopping", defers: true) } }
 
   func execute(_ command: EncodedCommand) {
-    if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
+    if let reason = channel.obstacle { return report(.failed(reason: reason), of: command) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink,
       device.session.linkSession?.isConnectable == true
@@ -116,9 +116,7 @@ import GATT
     case .readBack(let value):
       channel.readBack(value.value)
     case .outcome(let command, let outcome):
-      command.reply(outcome)
-      context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
-      tellObservers(of: command.value.value, outcome)
+      report(outcome, of: command)
       if outcome == .pending {
         device.session.linkSession?.commandWaits(until: command.timeToLive?.deadline)
       } else {
@@ -131,8 +129,14 @@ import GATT
     }
   }
 
+  private func report(_ outcome: Outcome, of command: EncodedCommand) {
+    command.reply(outcome)
+    context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
+    tellObservers(of: command.value.value, outcome)
+  }
+
   private func tellObservers(of value: Value, _ outcome: Outcome?) {
-    device.tellObservers { $0.wrote(value, to: property.name, outcome) }
+    device.tellObservers { $0.commandChanged(value, for: property.name, outcome) }
   }
 
   // MARK: The characteristic

@@ -96,13 +96,13 @@ struct StateWrites: WriteMachine {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
-      if isSuperseded(tracked) { return answer(tracked.command, .superseded) + waitForLink() }
+      if isSuperseded(tracked) { return advance(tracked.command, .superseded) + waitForLink() }
       guard tracked.command.waitsForLink else {
-        return answer(tracked.command, .lostInWrite) + waitForLink()
+        return advance(tracked.command, .lostInWrite) + waitForLink()
       }
       guard tracked.lostLinks + 1 < Self.mostWrites else {
         let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostWrites) writes")
-        return answer(tracked.command, outcome)
+        return advance(tracked.command, outcome)
       }
       waiting = tracked
       waiting?.lostLinks += 1
@@ -112,7 +112,7 @@ struct StateWrites: WriteMachine {
 
   mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if let waiting { actions = answer(waiting.command, .superseded) }
+    if let waiting { actions = advance(waiting.command, .superseded) }
     waiting = TrackedCommand(command: command)
     switch state {
     case .absent: return actions + waitForLink()
@@ -125,7 +125,7 @@ struct StateWrites: WriteMachine {
   mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return answer(command, command.expired)
+    return advance(command, command.expired)
   }
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] {
@@ -237,9 +237,9 @@ struct StateWrites: WriteMachine {
     }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = answer(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
+      actions = advance(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
     }
-    if let waiting { actions += answer(waiting.command, outcome(waiting.command)) }
+    if let waiting { actions += advance(waiting.command, outcome(waiting.command)) }
     waiting = nil
     state = .absent
     return actions
@@ -268,7 +268,7 @@ struct StateWrites: WriteMachine {
 
   /// The command is pending, or has ended, and the desired value follows from that.
   /// - Parameter isDesired: whether its value is the desired one now.
-  private mutating func answer(
+  private mutating func advance(
     _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
   ) -> [WriteAction] {
     switch outcome {
@@ -293,7 +293,7 @@ struct StateWrites: WriteMachine {
     guard case .command(let tracked) = purpose else { return [] }
     // A value that the device has adjusted is not written again, as it would be adjusted again.
     if !tracked.isSuperseded { mustApply = false }
-    return answer(tracked.command, outcome, isDesired: !tracked.isSuperseded)
+    return advance(tracked.command, outcome, isDesired: !tracked.isSuperseded)
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
@@ -317,7 +317,7 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // The failure is not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired.effective { actions = [.applyFailed(value, failure)] }
-    case .command(let tracked): actions = answer(tracked.command, outcome)
+    case .command(let tracked): actions = advance(tracked.command, outcome)
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -331,7 +331,7 @@ struct StateWrites: WriteMachine {
   private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
-      return answer(command, .failed(reason: "the link was lost"))
+      return advance(command, .failed(reason: "the link was lost"))
     }
     guard let tracked = waiting else { return [] }
     guard !tracked.command.isPendingReported else {
@@ -340,6 +340,6 @@ struct StateWrites: WriteMachine {
       return []
     }
     waiting?.command.isPendingReported = true
-    return answer(tracked.command, .pending)
+    return advance(tracked.command, .pending)
   }
 }

@@ -266,7 +266,7 @@ struct Outbox {
     }
     if refusal == .quotaExceeded, let message = source.returned { return (source.topic, .returned(message)) }
     if case .state(let version) = source, !refusal.isOfSize {
-      if states.refused(version) { rejected += 1 }
+      if states.noteRefusal(of: version) { rejected += 1 }
       return (source.topic, .kept)
     }
     reject(source)

@@ -144,7 +144,7 @@ struct StateTable {
 
   /// The broker may take the payload later.
   /// - Returns: whether it has not refused the same payload before.
-  func refused(_ version: Version) -> Bool {
+  func noteRefusal(of version: Version) -> Bool {
     guard version.state.payloadNumber == version.payloadNumber else { return true }
     defer { version.state.isRefused = true }
     return !version.state.isRefused

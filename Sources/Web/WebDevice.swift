@@ -120,7 +120,7 @@ struct PropertyState: Sendable {
     state.history.set(series, number, at: .now)
   }
 
-  func wrote(_ value: Value, to name: String, _ outcome: Outcome?) {
+  func commandChanged(_ value: Value, for name: String, _ outcome: Outcome?) {
     // A value that the device's program has never sent is not shown.
     guard let place = device.allProperties.firstIndex(where: { $0.name == name }) else { return }
     properties[place].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)

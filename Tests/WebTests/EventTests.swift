@@ -103,7 +103,7 @@ import Testing
     let events = try await site.onLoop { () -> [JSONValue] in
       let state = try #require(site.state)
       let kitchen = try #require(state.device("kitchen"))
-      kitchen.wrote(.integer(5), to: "period", .failed(reason: "no answer"))
+      kitchen.commandChanged(.integer(5), for: "period", .failed(reason: "no answer"))
       var description = kitchen.device
       description.trouble = .connectFailed("le-connection-abort-by-local")
       kitchen.changed(.session, description)
@@ -151,7 +151,7 @@ import Testing
     _ = try await events.next("ready")
     try await site.onLoop {
       let kitchen = try #require(site.state?.device("kitchen"))
-      kitchen.wrote(.integer(5), to: "period", .failed(reason: "no answer"))
+      kitchen.commandChanged(.integer(5), for: "period", .failed(reason: "no answer"))
     }
     let write = try await events.next("write")
     #expect(write["desired"] == .integer(1000) && write["configured"] == .bool(true))

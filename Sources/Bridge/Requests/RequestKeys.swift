@@ -54,18 +54,18 @@ extension ConfigurationKey {
 
 /// A device by its id, or by its address; for `device/inspect` also another peripheral.
 struct DeviceSelector: ConfigurationSection, Equatable {
+  // One of the two is given: see `problems(at:)`.
   var id: DeviceID?
-  /// Required without `id`.
-  @Required var identifier: BluetoothAddress
+  var identifier: BluetoothAddress?
 
   static let hint = "the device's id, as in its topics"
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("id", \.id, .optional(.deviceID)),
-    ConfigurationKey("identifier", \.$identifier, .optional(.address)),
+    ConfigurationKey("identifier", \.identifier, .optional(.address)),
   ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    switch (id, $identifier) {
+    switch (id, identifier) {
     case (nil, nil):
       [path.key("id").error("this is missing", hint: "\(Self.hint); or identifier, its Bluetooth address")]
     case (.some, .some): [path.key("identifier").error("the device is named twice", hint: "leave out id")]
@@ -73,5 +73,5 @@ struct DeviceSelector: ConfigurationSection, Equatable {
     }
   }
 
-  var reference: DeviceReference { id.map { .id($0) } ?? .address(identifier) }
+  var reference: DeviceReference { id.map { .id($0) } ?? .address(identifier!) }
 }

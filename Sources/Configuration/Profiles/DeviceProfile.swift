@@ -129,8 +129,9 @@ extension DeviceOptions {
         hint: "remove it, or use \"profile\": \"bthome\"")
   }
 
-  /// Uses properties that `profile` lacks, as a value is desired of them, until that is null. The values are stored elsewhere.
-  package mutating func use(_ desired: [Named<JSONValue>], besides profile: Profile) {
+  /// Notes the names of properties that get a desired value though `profile` leaves them out: they are used until that value is
+  /// null. The values are stored elsewhere.
+  package mutating func noteDesired(_ desired: [Named<JSONValue>], missingFrom profile: Profile) {
     var names = (self.desired ?? []).map(\.name)
     for member in desired {
       if member.value == .null {

@@ -109,7 +109,7 @@ import Log
       let (key, time) = (value.name.key, Timestamp.now)
       let published = value.value.adding(settings[key]?.adjustment.offset)
       last[key, default: LastValue()].reported(value.value, at: time)
-      report(key, published, at: time, sequence: device.count(at: time), senderTime)
+      report(key, published, at: time, sequence: device.nextSequence(at: time), senderTime)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
@@ -200,7 +200,7 @@ import Log
     }
     let (value, message) = try value(of: command)
     let echo = Echo(value) { outcome in
-      device.tellObservers { $0.wrote(value.value, to: name, outcome) }
+      device.tellObservers { $0.commandChanged(value.value, for: name, outcome) }
       if let outcome { reply(CommandResult(name, .utf8, requested: value.value, outcome)) }
     }
     if let radio {

@@ -246,6 +246,7 @@ extension EngineTests {
     let offline = try await tested.frontEnd.availability(false, from: before)
     #expect(offline.session == .stopped && !offline.settings.isEnabled)
     #expect(await tested.command(500).elements == [.failed(reason: "the device is disabled")])
+    #expect(tested.frontEnd.outcomes.elements == [.failed(reason: "the device is disabled")])
     await #expect(throws: RequestError.self) { try await tested.engine.reconnect(Engine.id) }
     await tested.engine.configure(configuration())
     try await tested.frontEnd.availability(true, from: before)

@@ -273,6 +273,8 @@ final class EngineUnderTest: Sendable {
   }
 
   nonisolated let events = Record<Event>()
+  /// What becomes of commands, as observers are told; nil: one begins.
+  nonisolated let outcomes = Record<Outcome?>()
   /// The adapters at each change that the engine reported.
   nonisolated let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
@@ -308,6 +310,9 @@ final class EngineUnderTest: Sendable {
     func logged(_ row: LogRow, measured: Timestamp?) { events.append(.logged(row, measured: measured)) }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
+    }
+    func commandChanged(_ value: Value, for property: String, _ outcome: Outcome?) {
+      frontEnd.outcomes.append(outcome)
     }
     func answer(_ result: CommandResult, to sender: JSONValue) {
       events.append(.answer(result.property, result.outcome, sender: sender))
