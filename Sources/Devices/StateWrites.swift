@@ -46,6 +46,8 @@ struct StateWrites: WriteMachine {
   private static let mostWrites = 5
 
   private var state = State.absent
+  /// The command that waits for the link, or behind the one in flight. ``DesiredValue/waiting`` is what the next run continues: a
+  /// deferred command is there alone, one with a time to live here alone.
   private var waiting: TrackedCommand?
   /// The last operation that was begun.
   private var operation: WriteOperation = 0

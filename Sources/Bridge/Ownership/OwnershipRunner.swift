@@ -27,14 +27,13 @@ import MQTT
       context.gateway, run: context.run.description, started: context.started.current())
   }
 
-  /// Whether the gateway may publish under its id.
+  /// See ``Ownership/isAdmitted``.
   package var isAdmitted: Bool { state.isAdmitted }
 
   /// Which gateway owns the device, as far as is known. Called for every reading: a method of ``state`` would copy all of it.
   func owner(of address: BluetoothAddress) -> Owner { state.devices[address]?.machine.owner ?? .unknown }
 
-  /// Whether this gateway answers commands for the device: unless another one owns it, is online, and does not
-  /// leave it to this one.
+  /// See ``Ownership/isResponsible(for:)``.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     state.isResponsible(for: publisher.device.address)
   }
