@@ -103,7 +103,10 @@ extension Central {
     await waitForEnd(of: id)
     try check(id)
     guard !isRefused(id) else { throw .inputDevice }
-    if !isConnected(id) {
+    if isConnected(id) {
+      if links.notEnded.contains(id) { throw .timedOut("the last link has not ended") }
+    } else {
+      links.notEnded.remove(id)
       await scanBriefly(isPreferred: isPreferred)
       await pauseScan(before: attempt)
       try check(id)
@@ -227,6 +230,7 @@ extension Central {
       DBusCall("Disconnect", on: BlueZName.device, of: id.path), timeout: limits.disconnect)
     _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
+    if isConnected(id) { links.notEnded.insert(id) } else { links.notEnded.remove(id) }
     links.finishEnding(id)
     checkConditions()
   }

@@ -8,6 +8,8 @@ import EventLoop
   private var links: [PeripheralID: Link] = [:]
   /// How many ends of a peripheral's link are in progress.
   private var ending: [PeripheralID: Int] = [:]
+  /// Those whose link bluetoothd has not ended, though it was asked to: it may not answer at all.
+  var notEnded: Set<PeripheralID> = []
   /// Since when attempts have failed because another program's is in progress.
   var busySince: [PeripheralID: Moment] = [:]
 

@@ -51,6 +51,11 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
   package let errors: [ConfigurationError]
   /// The configuration, or a file or folder of profiles, cannot be read at all, which may be different later.
   package var isUnreadable = false
+  /// The key of the configuration that names the file; nil: they are in the configuration itself.
+  var namedBy: String?
+
+  /// The keys of the configuration that cannot be used; nil among them: all of it.
+  package var sections: [String?] { namedBy.map { [$0] } ?? errors.map(\.path.section) }
 
   /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
   package var description: String {
@@ -68,7 +73,9 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
 
   /// The errors with their file, unless they name one.
   func located(in file: String?) -> ConfigurationErrors {
-    ConfigurationErrors(file: self.file ?? file, errors: errors, isUnreadable: isUnreadable)
+    var located = self
+    located.file = self.file ?? file
+    return located
   }
 }
 

@@ -57,7 +57,7 @@ extension Configuration {
   /// What is valid but probably a mistake.
   /// - Parameter installed: how many profiles are those of ``profilesDirectory``, whose warnings name their files.
   func warnings(installed: Int = 0) -> [ConfigurationError] {
-    deviceWarnings + entryWarnings + radioWarnings + valueWarnings
+    deviceWarnings + entryWarnings + radioWarnings + valueWarnings + proxyWarnings
       + (radio.isSending && !radio.isEnabled
         ? [
           ConfigurationPath.root.key("radio").key("send").error(
@@ -73,6 +73,13 @@ extension Configuration {
     guard !radio.isEnabled, let index = first else { return [] }
     let path = ConfigurationPath.root.key("devices").index(index).key("match")
     return [path.error("nothing is heard by radio", hint: "add \"radio\": {\"enabled\": true}")]
+  }
+
+  private var proxyWarnings: [ConfigurationError] {
+    guard http.isEnabled, http.isLocal, let proxy = http.proxy, !proxy.hasPrefix("127.") else { return [] }
+    let path = ConfigurationPath.root.key("http").key("proxy")
+    let hint = "add \"address\", one of this computer that the proxy can reach"
+    return [path.error("the page is for this computer only", hint: hint)]
   }
 
   private var valueWarnings: [ConfigurationError] {

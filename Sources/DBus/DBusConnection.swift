@@ -157,10 +157,11 @@ import EventLoop
 
   // MARK: Serving
 
-  /// Acquires the well-known name `name`; false if another connection owns it.
+  /// Acquires the well-known name `name`, unless this connection has it; false if another one owns it.
   public func requestName(_ name: String) async throws(DBusError) -> Bool {
     let reply = try await callBus("RequestName", .string(name), .uint32(UInt32(DBUS_NAME_FLAG_DO_NOT_QUEUE)))
-    return reply.first?.integer == Int(DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER)
+    let owned = [DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER, DBUS_REQUEST_NAME_REPLY_ALREADY_OWNER].map(Int.init)
+    return reply.first?.integer.map(owned.contains) ?? false
   }
 
   /// Replies to a received call; sends nothing if the caller expects no reply.

@@ -37,6 +37,10 @@ struct AdapterChoice: Sendable {
     /// A bonded device can be connected to although no advertisement of it was received.
     var isInRange: Bool { isOn && isKnown && (hasRSSI || isConnected || isPaired) }
 
+    /// Whether there is a bond, as far as is known: an adapter that has gone keeps it, while another program may have removed the
+    /// device, with its bond, from one that is on.
+    var keepsBond: Bool { isPaired && (isKnown || !isOn) }
+
     func isReceived(at now: Moment) -> Bool {
       isOn && isKnown && (hasRSSI || isConnected || level(at: now) != nil)
     }
@@ -225,7 +229,7 @@ struct AdapterChoice: Sendable {
   }
 
   /// Whether the chosen adapter, or any if none was chosen, has a bond with the device.
-  var isPaired: Bool { current.map { candidates[$0].isPaired } ?? candidates.contains { $0.isPaired } }
+  var isPaired: Bool { current.map { candidates[$0].keepsBond } ?? candidates.contains(where: \.keepsBond) }
 
   /// The adapters that a link may use: the pinned one, or those that have a bond if there are any, or all.
   func eligible(at now: Moment) -> [Int] {
@@ -241,7 +245,7 @@ struct AdapterChoice: Sendable {
   func adaptersToRemove(isUnpairing: Bool) -> [Int] {
     candidates.indices.filter { index in
       let candidate = candidates[index]
-      if isUnpairing, candidate.isPaired { return true }
+      if isUnpairing, candidate.keepsBond { return true }
       if index == currentOrFirst { return candidate.isKnown }
       return !isUnpairing && !isPaired && !candidate.isPaired && candidate.isKnown && candidate.isOn
     }

@@ -65,6 +65,8 @@ struct EncodedCommand: Sendable {
   var sender: JSONValue?
   /// Whether its sender knows that it is ``Outcome/pending``.
   var isPendingReported = false
+  /// Whether it sends a value that a program names: observers are told of that one.
+  var isNamedValue = false
   let reply: @LoopActor (Outcome) -> Void
 
   /// Whether the command waits longer than the gateway runs.
@@ -122,6 +124,10 @@ extension Outcome {
   static let takenOverReason = "another gateway has taken the device over"
   static let lostInWrite = Outcome.timeout(
     reason: "the link was lost during the write: it may have taken effect")
+  /// A command is given up while it is being written.
+  static func abandonedInWrite(_ reason: String) -> Outcome {
+    .timeout(reason: "\(reason): the write may have taken effect")
+  }
 
   /// Whether what was asked for was done.
   package var isSuccess: Bool {

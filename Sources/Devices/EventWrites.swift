@@ -106,7 +106,7 @@ struct EventWrites: WriteMachine {
   /// None is deferred: an event is not carried out later.
   mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
     let actions =
-      (inFlight.map { [.outcome($0, .timeout(reason: "\(reason): the write may have taken effect"))] } ?? [])
+      (inFlight.map { [.outcome($0, .abandonedInWrite(reason))] } ?? [])
       + waiting.map { WriteAction.outcome($0, .failed(reason: reason)) }
     inFlight = nil
     waiting = []

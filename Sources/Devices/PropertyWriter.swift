@@ -54,7 +54,7 @@ import GATT
     {
       command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }
-    tellObservers(of: command.value.value, nil)
+    tellObservers(of: command, nil)
     feed { [command] in $0.command(command) }
   }
 
@@ -132,11 +132,12 @@ import GATT
   private func report(_ outcome: Outcome, of command: EncodedCommand) {
     command.reply(outcome)
     context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
-    tellObservers(of: command.value.value, outcome)
+    tellObservers(of: command, outcome)
   }
 
-  private func tellObservers(of value: Value, _ outcome: Outcome?) {
-    device.tellObservers { $0.commandChanged(value, for: property.name, outcome) }
+  private func tellObservers(of command: EncodedCommand, _ outcome: Outcome?) {
+    if command.isNamedValue { return }
+    device.tellObservers { $0.commandChanged(command.value.value, for: property.name, outcome) }
   }
 
   // MARK: The characteristic

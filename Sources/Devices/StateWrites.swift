@@ -125,9 +125,9 @@ struct StateWrites: WriteMachine {
 
   /// Only a waiting command expires. One in flight does not, as the device may have taken its value already.
   mutating func expire(at now: Moment) -> [WriteAction] {
-    guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
+    guard let tracked = waiting, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return advance(command, command.expired)
+    return advance(tracked.command, tracked.lostLinks > 0 ? .lostInWrite : tracked.command.expired)
   }
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] {
@@ -234,14 +234,16 @@ struct StateWrites: WriteMachine {
   }
 
   mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
-    func outcome(_ command: EncodedCommand) -> Outcome {
-      defers && command.outlivesRun ? .deferred : .failed(reason: reason)
+    func outcome(_ tracked: TrackedCommand, isInFlight: Bool) -> Outcome {
+      if defers, tracked.command.outlivesRun { return .deferred }
+      return isInFlight || tracked.lostLinks > 0 ? .abandonedInWrite(reason) : .failed(reason: reason)
     }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = advance(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
+      let end = isSuperseded(tracked) ? .superseded : outcome(tracked, isInFlight: true)
+      actions = advance(tracked.command, end)
     }
-    if let waiting { actions += advance(waiting.command, outcome(waiting.command)) }
+    if let waiting { actions += advance(waiting.command, outcome(waiting, isInFlight: false)) }
     waiting = nil
     state = .absent
     return actions

@@ -280,12 +280,12 @@ private struct PropertyEntity {
   private func number(_ mode: HomeAssistantEntity.Mode) -> DiscoveryComponent {
     let range = property.range ?? codec.range ?? 0...0
     return make(
-      .number, topic: topics.value, command: topics.set, deviceClass: part.deviceClass, unit: part.unit,
+      .number, topic: state, command: topics.set, deviceClass: part.deviceClass, unit: part.unit,
       [
         "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
         // The smallest that Home Assistant allows.
         "step": JSONValue(number: max(codec.step ?? 0, 0.001)), "mode": .string(mode.rawValue),
-        "val_tpl": InfoTemplate.number(in: range).json,
+        "val_tpl": state == nil ? nil : InfoTemplate.number(in: range).json,
       ])
   }
 
@@ -318,8 +318,10 @@ private struct PropertyEntity {
       ])
   }
 
+  /// The value as it is published when it is read: 20 as `20.0` where numbers are fractional.
   private func payload(_ value: Value) -> String {
-    String(decoding: Payload.value(value, codec), as: UTF8.self)
+    let read = (try? codec.decode(codec.encode(value))) ?? value
+    return String(decoding: Payload.value(read, codec), as: UTF8.self)
   }
 }
 

@@ -63,8 +63,9 @@ struct BrokerLink {
   private var backOff: BackOff
   /// The back-off after errors that need a change of the configuration or of the broker.
   private var refusalBackOff: BackOff
-  /// Asked to stop during an attempt, while messages are queued.
-  private var isStopping = false
+  /// Asked to stop without a connection, while something is to be sent: how long that may take.
+  private var stopLimit: Duration?
+  private var isStopping: Bool { stopLimit != nil }
 
   init(_ options: MQTTOptions) {
     choice = HostChoice(count: options.brokers.count, returnAfter: options.returnAfter)
@@ -174,6 +175,7 @@ struct BrokerLink {
   }
 
   private mutating func wait(for delay: Duration) -> [Action] {
+    if let stopLimit { return [.drop, .reportEnd] + dial(within: stopLimit) }
     state = .waiting
     return [.drop, .setTimer(delay), .reportEnd]
   }
@@ -184,14 +186,18 @@ struct BrokerLink {
     return reconnect(after: .zero, isInFlight: isInFlight)
   }
 
-  /// Stops within `deadline`; `isWaiting`: messages are queued.
+  /// Stops within `deadline`; `isWaiting`: something is to be sent, if only state: what the broker retains may be outdated.
   mutating func stop(isWaiting: Bool, deadline: Duration) -> [Action] {
     switch state {
-    case .idle, .waiting:
+    case .idle:
       return finish()
+    case .waiting:
+      guard isWaiting else { return finish() }
+      stopLimit = deadline
+      return dial(within: deadline)
     case .dialling, .handshaking:
       guard isWaiting else { return finish() }
-      isStopping = true
+      stopLimit = deadline
       return [.setTimer(deadline)]
     case .connected, .draining:
       if isWaiting {
@@ -201,6 +207,10 @@ struct BrokerLink {
       state = .disconnecting(for: nil)
       return [.setTimer(deadline), .disconnect]
     case .disconnecting(.some):
+      if isWaiting {
+        stopLimit = deadline
+        return []
+      }
       state = .disconnecting(for: nil)
       return [.setTimer(deadline)]
     case .flushing, .disconnecting(nil), .stopped:
@@ -236,9 +246,11 @@ struct BrokerLink {
     error.needsChange ? refusalBackOff.next(chance: jitter) : backOff.next(chance: jitter)
   }
 
-  private mutating func dial() -> [Action] {
+  private mutating func dial() -> [Action] { dial(within: connectTimeout) }
+
+  private mutating func dial(within limit: Duration) -> [Action] {
     state = .dialling
-    return [.setTimer(connectTimeout), .dial]
+    return [.setTimer(limit), .dial]
   }
 
   private mutating func finish() -> [Action] {

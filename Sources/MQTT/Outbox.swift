@@ -70,7 +70,8 @@ struct Outbox {
 
   var lost: Int { messages.lost }
   var queuedCount: Int { messages.count + states.queuedCount }
-  var isEmpty: Bool { queuedCount == 0 && !isInFlight }
+  /// Whether nothing is to be sent; without a connection, also no state, all of which the next one sends.
+  var isEmpty: Bool { queuedCount == 0 && !isInFlight && (peer != nil || states.isEmpty) }
   /// Whether what is not urgent comes faster than it is sent: the urgent overtakes it.
   var hasBacklog: Bool { states.bulkCount + messages.bulkCount > Self.backlog }
   /// Whether there are messages that were sent and not acknowledged.

@@ -37,6 +37,7 @@ struct StateTable {
   private var deletions: Set<TopicName> = []
   private var queue = Lanes<(state: State, sequence: UInt64)>()
 
+  var isEmpty: Bool { states.isEmpty }
   var queuedCount: Int { queue.count }
   var bulkCount: Int { queue[.bulk].count }
 

@@ -44,6 +44,23 @@ extension BridgeAtBrokerTests {
     }
   }
 
+  /// An outage comes before the broker has acknowledged a deletion, and another gateway takes the device meanwhile.
+  @Test func whatTheNextOwnerPublishesIsNotDeleted() async throws {
+    let broker = try await BridgeUnderTest.persistentBroker()
+    let tested = try await BridgeUnderTest(broker)
+    try await broker.stop()
+    try await tested.admitted(false)
+    let topic = "kitchen/values/soil"
+    try await tested.device { $0.context.mqtt.clearState(topicName("microbit/" + topic)) }
+    try await BridgeUnderTest.replaceRetained(
+      of: broker,
+      with: [("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic")), (topic, "42")])
+    try await broker.start()
+    try await tested.admitted(true)
+    _ = try await tested.payloads(topic)
+    #expect(try await BridgeUnderTest.retained(by: broker).contains("microbit/" + topic))
+  }
+
   @Test func namesInADamagedRecordAreNoTopics() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)

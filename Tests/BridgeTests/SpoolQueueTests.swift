@@ -125,6 +125,15 @@ import Testing
     #expect(numbers(queue.next(at: Self.start)) == [3])
   }
 
+  /// The queue for the broker may hold as many when a connection ends.
+  @Test func whatTheFileIsToGetMayBeTwiceAsMuch() {
+    var queue = opened()
+    add(0..<2 * SpoolQueue.mostMessages, to: &queue)
+    #expect(queue.lost == 0)
+    queue.writeMemory()
+    #expect(queue.nextWork()?.added.count == 2 * SpoolQueue.mostMessages)
+  }
+
   @Test("What can be read from a full disk is sent without a pause, though nothing can be removed")
   func fullDisk() {
     var queue = opened(holding: 0..<3)

@@ -121,6 +121,12 @@ import Testing
         #"{"devices":[{"pair":true}]}"#,
         "devices[0].pair: whatever imitates a device that the entry matches gets a pairing (match it by its identifier, or add its passkey)"
       ),
+      (
+        #"{"http":{"enabled":true,"proxy":"172.30.32.2"}}"#,
+        #"http.proxy: the page is for this computer only (add "address", one of this computer that the proxy can reach)"#
+      ),
+      (#"{"http":{"enabled":true,"proxy":"127.0.0.1"}}"#, nil),
+      (#"{"http":{"enabled":true,"address":"::","proxy":"172.30.32.2"}}"#, nil),
       (#"{"radio":{"send":true}}"#, #"radio.send: has no effect (add "enabled": true)"#),
       (#"{"devices":[{"match":{"radio":"zotut"},"name":"zotut"}],"radio":{"enabled":true}}"#, nil),
       (

@@ -278,8 +278,13 @@ import Testing
     see(&choice, 0, -30, isPaired: true)
     see(&choice, 1, -80)
     #expect(choice.adaptersToRemove(isUnpairing: false) == [0])
-    // The adapter was removed, and still has its bond.
+    // Another program has removed the device, with its bond.
     choice.lost(by: 0)
+    #expect(choice.adaptersToRemove(isUnpairing: true) == [])
+    #expect(!choice.isPaired)
+    // The adapter was removed, and still has its bond.
+    choice.adapterChanged(0, isOn: false, at: start)
+    #expect(choice.isPaired)
     #expect(choice.adaptersToRemove(isUnpairing: false) == [])
     #expect(choice.adaptersToRemove(isUnpairing: true) == [0])
   }

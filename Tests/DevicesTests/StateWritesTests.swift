@@ -335,6 +335,10 @@ import Testing
     _ = overridden.apply(2)
     #expect(overridden.abandon(reason: "stopped") == ["a: superseded"])
 
+    var alone = Bench.idle()
+    _ = alone.command("a", 1)
+    #expect(alone.abandon(reason: "removed") == ["a: timeout removed: the write may have taken effect"])
+
     var absent = Bench()
     _ = absent.command("c", 3)
     #expect(absent.abandon(reason: "removed") == ["c: failed removed"])

@@ -89,6 +89,30 @@ import Testing
     }
   }
 
+  @Test("Stopped between two connections, the gateway corrects what the broker retains")
+  func stopBetweenConnections() async throws {
+    try await withFixture { fixture in
+      let id = try await fixture.id()
+      try await fixture.online(id)
+      try await fixture.killBroker()
+      try await fixture.logged("trying again")
+      let topics = [Self.state, "\(id)/availability"]
+      try await fixture.freezingGateway {
+        try await fixture.broker.start()
+        try await fixture.observer.synchronize()
+        // As a broker that keeps its messages on a disk has them.
+        for topic in topics {
+          try await fixture.observer.publish("microbit/" + topic, "online", retain: true)
+        }
+        try await fixture.observer.synchronize()
+        try fixture.gateway.signal(SIGTERM)
+      }
+      try #require(try await fixture.gateway.exitStatus(within: Fixture.patience) == 0)
+      let kept = try await fixture.retained()
+      for topic in topics { try #require(kept[topic]?.text == "offline", "\(topic)") }
+    }
+  }
+
   @Test("Killed: the will is published; started again, it uses the link there is, and corrects what it left")
   func killedAndBack() async throws {
     try await withFixture { fixture in

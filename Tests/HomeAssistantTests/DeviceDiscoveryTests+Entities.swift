@@ -164,6 +164,35 @@ extension DeviceDiscoveryTests {
       """)
   }
 
+  /// 20 is published as `20.0` where numbers are fractional.
+  @Test func anOptionIsComparedWithWhatIsPublished() throws {
+    let codec = try Codec(.scalar(Codec.Scalar(.uint8, scale: 0.5)))
+    func property(_ name: String, _ kind: HomeAssistantEntity.Kind) -> Property {
+      Property(
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(1),
+        access: [.read, .write], codec: codec, homeAssistant: [HomeAssistantEntity(kind, name: "It")])
+    }
+    let choice = HomeAssistantEntity.Choice("Warm", .integer(20))
+    let components = try components(with: [
+      property("choice", .select([choice])), property("power", .switch(on: .integer(1), off: .integer(0))),
+    ])
+    #expect(components["choice"]?["val_tpl"] == #"{{ {"20.0":"Warm"}.get(value) }}"#)
+    #expect(components["power"]?["pl_on"] == "1.0" && components["power"]?["pl_off"] == "0.0")
+  }
+
+  /// Its value is never published: with a topic, Home Assistant would wait for it.
+  @Test func aNumberThatCannotBeReadHasNoState() throws {
+    let property = Property(
+      name: "speed", service: .microbitTemperatureService, characteristic: .microbit(1), access: .write,
+      codec: .uint8, homeAssistant: [HomeAssistantEntity(.number(.box), name: "Speed")])
+    try expect(
+      components(with: [property])["speed"],
+      """
+      { "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_speed", "name": "Speed", "cmd_t": "b/kitchen/speed/set",
+        "min": 0, "max": 255, "step": 1, "mode": "box" }
+      """)
+  }
+
   @Test func anEventThatWasNotAnnouncedIsIgnored() throws {
     try expect(
       components(with: [.microbitButtonA])["button_a"],

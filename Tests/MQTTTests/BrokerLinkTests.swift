@@ -235,12 +235,34 @@ import Testing
     var waiting = link()
     _ = waiting.start()
     _ = waiting.failed(failure, at: start, jitter: 0)
-    #expect(waiting.stop(isWaiting: true, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
+    #expect(waiting.stop(isWaiting: false, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
     var dialling = link()
     _ = dialling.start()
     #expect(dialling.stop(isWaiting: false, deadline: .seconds(5)) == [.cancelTimer, .drop, .finish])
     #expect(dialling.dialled() == [])
     #expect(dialling.failed(failure, at: start, jitter: 0) == [])
+  }
+
+  /// The broker may retain `online`, as nothing has ended the last connection but DISCONNECT.
+  @Test func stopBetweenConnectionsMakesOneMore() {
+    var waiting = link()
+    _ = waiting.start()
+    _ = waiting.failed(failure, at: start, jitter: 0)
+    #expect(waiting.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5)), .dial])
+    #expect(!waiting.isTrying)
+    var failing = waiting
+    #expect(failing.failed(failure, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(waiting.dialled() == [])
+    #expect(waiting.accepted(at: start) == [.begin])
+    #expect(waiting.drained() == [.disconnect])
+
+    var leaving = connected()
+    _ = leaving.reconnect(after: .seconds(10), isInFlight: false)
+    #expect(leaving.stop(isWaiting: true, deadline: .seconds(5)) == [])
+    #expect(
+      leaving.failed(.connectionLost(reason: ""), at: start, jitter: 0)
+        == [.drop, .reportEnd, .setTimer(.seconds(5)), .dial])
+    #expect(leaving.timeout(jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
   @Test func stopSendsDisconnect() {

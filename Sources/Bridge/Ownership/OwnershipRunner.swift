@@ -110,13 +110,17 @@ import MQTT
     }
     // Unreadable.
     guard let notice else { return }
-    if named == nil, notice.gateway != context.gateway {
-      // A deletion that the broker has refused, or not received yet, would come after what that gateway publishes.
-      context.mqtt.releaseDeletions(under: "\(context.topics.base)/\(id)/")
-    }
+    let isOwn = notice.gateway == context.gateway
+    if named == nil, !isOwn { releaseDeletions(of: id) }
     publishPin(notice, payload)
-    let device = notice.gateway == context.gateway ? notice.address.flatMap { publishers[$0] } : nil
+    let device = isOwn ? notice.address.flatMap { publishers[$0] } : nil
     handle { $0.infoArrived(notice, isUpToDate: device?.info == payload) }
+    if let named, !isOwn, named.owner.isOther { releaseDeletions(of: id) }
+  }
+
+  /// A deletion that the broker has refused, or not received yet, would come after what another gateway publishes.
+  private func releaseDeletions(of id: DeviceID) {
+    context.mqtt.releaseDeletions(under: "\(context.topics.base)/\(id)/")
   }
 
   // MARK: Actions

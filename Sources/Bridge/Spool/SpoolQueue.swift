@@ -8,7 +8,8 @@ import Store
 struct SpoolQueue {
   typealias Entry = SpoolFile.Entry
 
-  /// The bounds of what is in memory; beyond them, the oldest are lost.
+  /// The bounds of what is in memory; beyond them, the oldest are lost. What the file is to get may be twice as much: all that
+  /// the queue for the broker held comes at once when a connection ends.
   static let mostMessages = 10_000
   static let mostBytes: Int64 = 4 * 1024 * 1024
 
@@ -90,9 +91,17 @@ struct SpoolQueue {
   }
 
   private mutating func boundMemory() {
-    while memory.count > Self.mostMessages || memoryBytes > Self.mostBytes, takeFromMemory() != nil {
+    let factor = fileState == .failing ? 1 : 2
+    while memory.count > Self.mostMessages * factor || memoryBytes > Self.mostBytes * Int64(factor),
+      takeFromMemory() != nil
+    {
       lost += 1
     }
+  }
+
+  private mutating func fileFails() {
+    fileState = .failing
+    boundMemory()
   }
 
   private mutating func takeFromMemory() -> Entry? {
@@ -149,7 +158,7 @@ struct SpoolQueue {
   mutating func retry() { (fileState, isWriteDue) = (.unopened, true) }
 
   /// The file has not answered for long: what is not in its work is sent from memory.
-  mutating func stalled() { if work != nil { fileState = .failing } }
+  mutating func stalled() { if work != nil { fileFails() } }
 
   // MARK: Sending
 
@@ -214,7 +223,7 @@ struct SpoolQueue {
       backOff.reset()
       removedThrough = work.deliveredThrough ?? removedThrough
     } else if outcome.read.isEmpty {
-      fileState = .failing
+      fileFails()
       return backOff.next()
     }
     // What was read from a full disk is sent, and more is read, though nothing can be removed.

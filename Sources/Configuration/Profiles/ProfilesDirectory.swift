@@ -24,8 +24,15 @@ package enum ProfilesDirectory {
     }
     let path = named.resolved(in: folder)
     let key = ConfigurationPath.root.key("profiles_directory")
-    let (content, origins) = try content(of: path) { problem in
-      ConfigurationErrors(errors: [key.error(path, problem).located(in: configuration)])
+    let (content, origins): (Content, [String: String])
+    do throws(ConfigurationErrors) {
+      (content, origins) = try self.content(of: path) { problem in
+        ConfigurationErrors(errors: [key.error(path, problem).located(in: configuration)])
+      }
+    } catch {
+      var failure = error
+      failure.namedBy = key.section
+      throw failure
     }
     if case .object(let own) = configuration.value["profiles"] {
       let errors = duplicates(own, origins, at: .root.key("profiles"))

@@ -123,10 +123,9 @@ package struct LogTable: Sendable {
     return nil
   }
 
-  /// A number as MakeCode prints it, without a unit; nil: it is none, or not finite.
+  /// A number as MakeCode prints it; nil: it is none, or not finite, or a word follows.
   static func number(_ cell: String) -> JSONValue? {
-    guard let (value, unit) = ProgramValue.number(Array(cell.utf8)[...]), unit == nil else { return nil }
-    switch value {
+    switch ProgramValue.bareNumber(Array(cell.utf8)[...]) {
     case .integer(let number): return .integer(number)
     case .number(let number) where number.isFinite: return JSONValue(number: number)
     case _: return nil

@@ -224,6 +224,7 @@ import GATT
     // First: an incomplete frame becomes a reading, which is reported while the device is online.
     resetLink()
     isRequested = false
+    let hasNoLink = [.idle, .stopped].contains(state)
     feed(.stop)
     let reason =
       context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
@@ -231,7 +232,8 @@ import GATT
     context.scheduler.forget(device)
     feedPresence { $0.stop() }
     requests.resume(reason)
-    guard !context.isStopping, let peripheral else { return }
+    // One that there is nevertheless is another program's.
+    guard !context.isStopping, !hasNoLink, let peripheral else { return }
     loop.task { [central] in await central.disconnect(peripheral) }
   }
 

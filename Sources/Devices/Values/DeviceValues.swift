@@ -258,7 +258,7 @@ import Log
     echoes.append(echo)
     echo.tell(nil)
     channel.writer?.execute(
-      EncodedCommand(value: value, timeToLive: timeToLive) { [self] outcome in
+      EncodedCommand(value: value, timeToLive: timeToLive, isNamedValue: true) { [self] outcome in
         switch outcome {
         case .pending: echo.tell(outcome)
         case .accepted, .sent:

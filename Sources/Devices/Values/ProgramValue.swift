@@ -185,6 +185,8 @@ struct ProgramValue: Equatable, Sendable {
     guard !content.contains(mark), !written.contains(where: isSeparator), let name = name(written) else {
       return nil
     }
+    // `time=9:05` and `L=100:R=200` have a name that ends before the colon, and a value that is none.
+    if colon != nil, name.written.utf8.contains(UInt8(ascii: "=")) { return nil }
     if let (number, unit) = number(content, of: name) {
       let mayBeTime = colon != nil && unit == nil && isTime(written, rest)
       return mayBeTime && !isNumber(name.key) ? nil : ProgramValue(name: name, value: number, unit: unit)
@@ -207,11 +209,16 @@ struct ProgramValue: Equatable, Sendable {
 
   // MARK: Numbers
 
+  /// A number without anything behind it.
+  static func bareNumber(_ text: ArraySlice<UInt8>) -> Value? {
+    guard let last = text.last, isDigit(last) || last == UInt8(ascii: ".") else { return nil }
+    return plainNumber(text)
+  }
+
   /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it, known or not.
   /// - Parameter name: of the value: of others than temperatures `5c` is a class, and `1f` hexadecimal.
   static func number(_ text: ArraySlice<UInt8>, of name: ValueName? = nil) -> (Value, unit: String?)? {
-    guard let last = text.last else { return nil }
-    if isDigit(last) || last == UInt8(ascii: ".") { return plainNumber(text).map { ($0, nil) } }
+    if let number = bareNumber(text) { return (number, nil) }
     guard let end = text.lastIndex(where: { isDigit($0) || $0 == UInt8(ascii: ".") }) else {
       return words[String(decoding: text, as: UTF8.self)].map { (.number($0), nil) }
     }
@@ -239,6 +246,12 @@ struct ProgramValue: Equatable, Sendable {
   private static func plainNumber(_ text: ArraySlice<UInt8>) -> Value? {
     // Otherwise `Double` also takes hexadecimal digits.
     guard text.allSatisfy({ isDigit($0) || "+-.eE".utf8.contains($0) }) else { return nil }
+    // `93E51202` is hexadecimal: programs write an exponent with its sign.
+    if let mark = text.firstIndex(where: "eE".utf8.contains),
+      text[(mark + 1)...].first.map("+-".utf8.contains) != true
+    {
+      return nil
+    }
     let digits = String(decoding: text, as: UTF8.self)
     if let integer = Int(digits) { return .integer(integer) }
     return Double(digits).map(Value.number)

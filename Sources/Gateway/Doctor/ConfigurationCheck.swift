@@ -43,9 +43,8 @@ struct ConfigurationCheck {
         // Findings of later rounds follow from those of the first.
         if result.findings.isEmpty { result.findings = findings(error) }
         if error.file == nil { return result }
-        let sections = error.errors.map(\.path.section)
-        let known = Set(sections.compactMap { $0 })
-        if sections.contains(nil) || known.isSubset(of: result.broken) { break }
+        let known = Set(error.sections.compactMap { $0 })
+        if error.sections.contains(nil) || known.isSubset(of: result.broken) { break }
         result.broken.formUnion(known)
       }
     }

@@ -3,7 +3,7 @@ import JSON
 
 /// The configuration that `init` finds.
 struct PresentConfiguration {
-  /// Where the file is, or will be.
+  /// Where the file is, or will be; perhaps a link.
   let path: String
   /// The content; nil: there is none, or it has errors.
   var document: JSONValue?
@@ -40,21 +40,20 @@ struct PresentConfiguration {
 }
 
 extension PresentConfiguration {
-  /// - Parameter path: a link is followed, so that the file is replaced and not the link.
   init(readingFrom path: String) {
-    self.init(path: ServiceAccess.real(path) ?? path)
+    self.init(path: path)
     let bytes: [UInt8]
     do throws(FileProblem) {
-      bytes = try FileProblem.read(self.path)
+      bytes = try FileProblem.read(path)
     } catch {
-      if !error.isMissing { problem = "\(self.path): \(error)" }
+      if !error.isMissing { problem = "\(path): \(error)" }
       return
     }
     do throws(ConfigurationErrors) {
-      let file = try ConfigurationFile.parse(bytes, at: self.path, filesMayBeAway: true)
+      let file = try ConfigurationFile.parse(bytes, at: path, filesMayBeAway: true)
       (configuration, document) = (file.configuration, file.document)
     } catch {
-      let file = error.file ?? self.path
+      let file = error.file ?? path
       problem = error.errors.map { $0.description(in: file) }.joined(separator: "\n")
     }
   }

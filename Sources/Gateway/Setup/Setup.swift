@@ -24,10 +24,10 @@ struct Setup: Sendable {
     }
     let path =
       options["--config"]?.last ?? (geteuid() == 0 ? ConfigurationFile.service : "./config.json")
-    let present = PresentConfiguration(readingFrom: path)
+    let files = SetupFiles(path: path)
     try await SetupRun(
-      setup: self, console: console, interruption: interruption, present: present,
-      files: SetupFiles(path: present.path), backup: SetupFiles.backupName(of: present.path)
+      setup: self, console: console, interruption: interruption,
+      present: PresentConfiguration(readingFrom: path), files: files, backup: files.newBackup
     ).run()
   }
 
@@ -48,7 +48,11 @@ struct Setup: Sendable {
   /// The answers by the options; passwords are those in the files that are named.
   func given(_ present: PresentConfiguration) throws(CommandFailure) -> [String: String] {
     var given = options.compactMapValues(\.last)
-    if has("--all") { given["--all"] = "all" } else if has("--device") { given["--all"] = "join" }
+    if has("--all") {
+      given["--all"] = "all"
+    } else if has("--device"), !present.isThere {
+      given["--all"] = "join"
+    }
     let isEncrypted = ["--tls", "--ca-file", "--cert-file", "--key-file"].contains(where: has)
     if isEncrypted || given["--port"] == "8883" { given["--tls"] = "yes" }
     let present = present.configuration

@@ -94,7 +94,14 @@ struct SetupAnswers {
     guard text.count >= 4 else {
       throw SetupRefusal("At least 4 characters: who knows the password can control the micro:bits.")
     }
+    try Self.checkPassword(text)
     secrets[Self.pagePasswordName] = Array(text.utf8)
+  }
+
+  private static func checkPassword(_ text: String) throws(SetupRefusal) {
+    guard !text.unicodeScalars.contains(where: \.isControl) else {
+      throw SetupRefusal("the password contains a control character")
+    }
   }
 
   // MARK: The broker
@@ -151,9 +158,7 @@ struct SetupAnswers {
 
   /// Puts the password into the file beside config.json. A file elsewhere may be another program's too.
   mutating func setPassword(_ text: String) throws(SetupRefusal) {
-    guard !text.unicodeScalars.contains(where: \.isControl) else {
-      throw SetupRefusal("the password contains a control character")
-    }
+    try Self.checkPassword(text)
     let new = Array(text.utf8)
     let file = present.document?["mqtt"]?["password_file"]?.text
     let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? Self.brokerPasswordName

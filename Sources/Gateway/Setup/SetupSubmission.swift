@@ -126,7 +126,7 @@ struct PendingSetup: Sendable {
     _ = try answers.configuration()
     let files = SetupFiles(path: present.path, serviceConfiguration: service)
     if let problem = files.problem { throw CommandFailure(.refused, problem) }
-    let notes = try files.write(answers.plan, backup: SetupFiles.backupName(of: present.path))
+    let notes = try files.write(answers.plan, backup: files.newBackup)
     let unblocked = RFKill.unblock(present.configuration.bluetooth.adapters).map { [$0] } ?? []
     return ["written: \(present.path)"] + notes + unblocked
   }

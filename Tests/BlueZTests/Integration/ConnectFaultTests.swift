@@ -284,6 +284,25 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// bluetoothd answers nothing for a while: nothing would be read over the link either.
+  @Test func aLinkThatWasNotEndedIsNotUsedAgain() async throws {
+    let faults = try await Faults(answers: ["Disconnect": FakeBlueZ.never]) {
+      $0.disconnect = .milliseconds(50)
+      $0.treeUpdate = .milliseconds(10)
+    }
+    _ = try await faults.connect()
+    await faults.central.disconnect(Recorded.id)
+    await #expect(throws: CentralError.timedOut("the last link has not ended")) { try await faults.connect() }
+    #expect(faults.fake.count("Disconnect") == 2)
+    await faults.fake.answer("Disconnect") { fake, call in
+      fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
+      fake.reply(call)
+    }
+    await #expect(throws: CentralError.timedOut("the last link has not ended")) { try await faults.connect() }
+    #expect(try await faults.connect().count == 2)
+    try await faults.tested.end()
+  }
+
   /// It keeps its link, and answers late.
   @Test func othersAreConnectedWhileServicesAreNotResolved() async throws {
     let faults = try await Faults(answers: [

@@ -193,6 +193,9 @@ import Testing
     #expect(try await set(90, of: tested).final() == .sent)
     let outcomes = await set("45.0", of: tested, sendingBack: "other:45\nservo:45\n")
     #expect(try await outcomes.final() == .applied(actual: .number(45)))
+    // Observers are told of the values alone, not of the lines that they are sent in.
+    let words = tested.frontEnd.outcomes.elements.compactMap { $0?.word }
+    #expect(words.filter { $0 != "pending" } == ["sent", "applied"])
     let text = await set("left", "values/side", of: tested, sendingBack: "side:left\n")
     #expect(try await text.final() == .applied(actual: .text("left")))
     for (name, value) in [

@@ -37,6 +37,17 @@ struct ConfigurationCheckTests {
     #expect(!result.isUnreadable)
   }
 
+  /// A mistake in a file of profiles, or in all of it, is none in config.json.
+  @Test(arguments: [#"{"mqtt":{"title":"x"}}"#, "{,}"])
+  func brokenProfilesAreLeftOut(profiles: String) throws {
+    let folder = try TemporaryFolder()
+    try folder.write(profiles, to: "mine.json")
+    let (result, _) = try result(
+      #"{"gateway":{"id":"hall"},"profiles_directory":"\#(folder.path)"}"#)
+    #expect(result.broken == ["profiles_directory"] && !result.isUnreadable)
+    #expect(result.gateway?.description == "hall")
+  }
+
   @Test func brokenSyntaxMakesTheFileUnreadable() throws {
     let (result, path) = try result("{\"mqtt\": {,}}")
     #expect(result.isUnreadable)

@@ -50,13 +50,32 @@ import Testing
   @Test func threeBackupsAreKept() throws {
     let path = try folder.write("old", to: "config.json")
     for day in 1...4 { try folder.write("\(day)", to: "config.json.bak-2026010\(day)T120000Z") }
-    try folder.write("mine", to: "config.json.old")
+    let mine = ["config.json.bak-1", "config.json.bak-old", "config.json.old"]
+    for name in mine { try folder.write("mine", to: name) }
     _ = try SetupFiles(path: path).write(Self.plan, backup: "config.json.bak-20260105T120000Z")
     #expect(
-      try names(in: folder.path) == [
-        "config.json", "config.json.bak-20260103T120000Z", "config.json.bak-20260104T120000Z",
-        "config.json.bak-20260105T120000Z", "config.json.old", "mqtt-password",
-      ])
+      try Set(names(in: folder.path))
+        == Set(
+          mine + [
+            "config.json", "config.json.bak-20260103T120000Z", "config.json.bak-20260104T120000Z",
+            "config.json.bak-20260105T120000Z", "mqtt-password",
+          ]))
+  }
+
+  /// The gateway looks for passwords beside the name that it is given.
+  @Test func fileBehindALinkIsReplacedAndPasswordsAreBesideTheLink() throws {
+    let place = try TemporaryFolder()
+    let target = try place.write("old", to: "mine.json")
+    let path = folder.path + "/config.json"
+    try #require(symlink(target, path) == 0)
+    let files = SetupFiles(path: path, serviceConfiguration: path)
+    #expect(files.isOfService == (geteuid() == 0))
+    let backup = files.newBackup
+    #expect(backup.hasPrefix("mine.json.bak-2"))
+    _ = try files.write(Self.plan, backup: backup)
+    #expect(try names(in: folder.path) == ["config.json", "mqtt-password"])
+    #expect(try names(in: place.path) == ["mine.json", backup])
+    #expect(text("config.json") == "{}\n")
   }
 
   @Test func servicePasswordFileBelongsToServiceUser() throws {

@@ -87,6 +87,10 @@ extension SetupInterviewTests {
       ]
       #expect(try outcome.entries() == named + (options.count == 2 ? [.everyMicrobit] : []))
     }
+    let everyOne: JSONValue = ["match": ["name_prefix": "BBC micro:bit"], "period": .integer(5000)]
+    let kept = try await dialogue(
+      present("{\"devices\":[\(everyOne.written)]}"), unattended(["--device": ["D05A0000C0DE=Door"]]))
+    #expect(try kept.entries().count == 2 && kept.entries().last == everyOne)
     let same = ["C5:A1:B2:C3:D4:E5=Hall", "D0:5A:00:00:C0:DE=Hall"]
     #expect {
       try unattended(["--device": same]).answers(Self.new)

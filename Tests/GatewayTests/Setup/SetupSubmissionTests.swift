@@ -60,6 +60,7 @@ import Testing
 
   private static let refused: [(JSONValue, String)] = [
     ([:], "At least 4 characters"), (["page_password": "abc"], "At least 4 characters"),
+    (["page_password": "abcd\u{1B}[D"], "control character"),
     (["page": "everybody"], "page: expected"),
     (["page": "computer", "host": "http://broker"], "not a host name"),
     (["page": "computer", "host": "1883"], "is a number"),
