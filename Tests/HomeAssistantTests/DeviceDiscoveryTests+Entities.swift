@@ -167,14 +167,15 @@ extension DeviceDiscoveryTests {
   /// 20 is published as `20.0` where numbers are fractional.
   @Test func anOptionIsComparedWithWhatIsPublished() throws {
     let codec = try Codec(.scalar(Codec.Scalar(.uint8, scale: 0.5)))
-    func property(_ name: String, _ kind: HomeAssistantEntity.Kind) -> Property {
+    func property(_ name: String, _ number: UInt16, _ kind: HomeAssistantEntity.Kind) -> Property {
       Property(
-        name: name, service: .microbitTemperatureService, characteristic: .microbit(1),
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(number),
         access: [.read, .write], codec: codec, homeAssistant: [HomeAssistantEntity(kind, name: "It")])
     }
     let choice = HomeAssistantEntity.Choice("Warm", .integer(20))
     let components = try components(with: [
-      property("choice", .select([choice])), property("power", .switch(on: .integer(1), off: .integer(0))),
+      property("choice", 1, .select([choice])),
+      property("power", 2, .switch(on: .integer(1), off: .integer(0))),
     ])
     #expect(components["choice"]?["val_tpl"] == #"{{ {"20.0":"Warm"}.get(value) }}"#)
     #expect(components["power"]?["pl_on"] == "1.0" && components["power"]?["pl_off"] == "0.0")
