@@ -45,8 +45,8 @@ enum BluetoothdEvent: Sendable {
     self.byteSignals = byteSignals
     self.limits = limits
     self.handler = handler
-    bus = try await DBusConnection.open(address, byteSignals: byteSignals) { [weak self] event in
-      self?.receive(event)
+    bus = try await DBusConnection.open(address, byteSignals: byteSignals, signalSenders: []) {
+      [weak self] in self?.receive($0)
     }
   }
 
@@ -131,6 +131,7 @@ enum BluetoothdEvent: Sendable {
   private func ownerChanged(to owner: String?) {
     self.owner = owner
     byteSignals.setSender(owner)
+    bus?.signalSenders = owner.map { [$0] } ?? []
     backlog = owner == nil ? nil : []
     handler(.owner(owner))
     if let owner { loop.task { await self.listObjects(of: owner) } }

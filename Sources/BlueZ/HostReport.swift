@@ -48,7 +48,7 @@ package struct HostReport: Sendable, Equatable {
     var report = HostReport()
     let bus: DBusConnection
     do throws(DBusError) {
-      bus = try await DBusConnection.open(address) { _ in }
+      bus = try await DBusConnection.open(address, signalSenders: []) { _ in }
     } catch {
       report.busProblem = "\(error)"
       return report

@@ -126,6 +126,8 @@ import Store
     ownership.handle { $0.found(id, of: address, offered: Set(names: offered)) }
   }
 
+  package func isUsedElsewhere(_ id: DeviceID) -> Bool { ownership.state.isUsedElsewhere(id) }
+
   // MARK: Publishers
 
   /// Subscribes to `info` and `availability` before the commands: who owns the device must be known when retained commands arrive.

@@ -19,6 +19,9 @@ import EventLoop
 
   private let handler: @LoopActor (DBusEvent) -> Void
   private let byteSignals: ByteSignals?
+  /// The unique names whose signals are received, beside those of the bus itself; nil: everybody's. Whoever is on the system bus may
+  /// send signals of 32 MiB, which take twenty times as much when they are decoded.
+  public var signalSenders: Set<String>?
   private var handle: ConnectionHandle?
   /// Calls awaiting a reply, by their serial number.
   private var inFlight: [UInt32: PendingCall] = [:]
@@ -30,8 +33,11 @@ import EventLoop
   /// The default system bus allows 128 pending replies per connection.
   private static let callsInFlight = 100
 
-  private init(byteSignals: ByteSignals?, handler: @escaping @LoopActor (DBusEvent) -> Void) {
+  private init(
+    byteSignals: ByteSignals?, signalSenders: Set<String>?, handler: @escaping @LoopActor (DBusEvent) -> Void
+  ) {
     self.byteSignals = byteSignals
+    self.signalSenders = signalSenders
     self.handler = handler
   }
 
@@ -41,13 +47,15 @@ import EventLoop
   }
 
   /// Connects to the bus at `address` (D-Bus specification, "Server Addresses") and registers with it (`Hello`).
-  /// - Parameter byteSignals: receives the changes of its property; `handler` receives all other signals.
+  /// - Parameters:
+  ///   - byteSignals: receives the changes of its property; `handler` receives all other signals.
+  ///   - signalSenders: see the property.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   public static func open(
-    _ address: String, byteSignals: ByteSignals? = nil,
+    _ address: String, byteSignals: ByteSignals? = nil, signalSenders: Set<String>? = nil,
     handler: @escaping @LoopActor (DBusEvent) -> Void
   ) async throws(DBusError) -> DBusConnection {
-    let connection = DBusConnection(byteSignals: byteSignals, handler: handler)
+    let connection = DBusConnection(byteSignals: byteSignals, signalSenders: signalSenders, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
@@ -202,6 +210,11 @@ import EventLoop
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
+      if let signalSenders, let sender = message.sender, sender != DBusName.bus,
+        !signalSenders.contains(sender)
+      {
+        return
+      }
       let signal = DBusSignal(message)
       if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
         lost(.disconnected)

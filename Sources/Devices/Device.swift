@@ -184,6 +184,9 @@ import Log
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
       changed.removeAll { $0.name == "adapter" }
     }
+    if !before.isOnDemand, !new.isOnDemand {
+      changed.removeAll { $0.name == DeviceOptionTable.table.every.name }
+    }
     if !new.isEnabled, before.isEnabled { abandonWrites(reason: "the device is disabled") }
     guard changed.contains(where: \.restartsLink) || new.isEnabled != before.isEnabled else { return }
     if before.isEnabled { session.stop() }

@@ -36,13 +36,14 @@ extension DeviceManager {
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
     let passed = lastExpiry.map { today - $0 } ?? 0
-    let uncounted = (0...1).contains(passed) ? 0 : passed
+    let uncounted = passed > 1 ? passed : 0
     lastExpiry = today
     /// Without the days that are not counted.
     func shifted(_ day: Int) -> Int { max(0, min(day + uncounted, today)) }
     for device in registry.all {
       // What a device sends is not missed on days on which it is offline.
-      device.values.removeUnseen(today: today, uncounted: device.description.isOnline ? uncounted : passed)
+      device.values.removeUnseen(
+        today: today, uncounted: device.description.isOnline ? uncounted : max(0, passed))
     }
     for device in Array(registry.all) where !device.hasNoStoredID {
       let before = device.record.lastSeen.map(shifted)

@@ -82,9 +82,13 @@ extension DeviceManager {
     log.notice("joined", ["address": address, "name": name ?? "unknown"])
   }
 
-  /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
+  /// The five letters of a micro:bit as its id; nil: it has an id, or its entry gives it one, or another one has these letters.
   func lettersID(_ letters: String?, _ address: BluetoothAddress) -> DeviceID? {
-    store.record(address).requested.changes.id == nil ? freeID(ofLetters: letters, for: address) : nil
+    let record = store.record(address)
+    guard record.requested.changes.id == nil,
+      configuration.device(matching: address, record.advertisement) == nil
+    else { return nil }
+    return freeID(ofLetters: letters, for: address)
   }
 
   /// The five letters of a micro:bit as its id; nil: another one has these letters.

@@ -79,8 +79,12 @@ extension DeviceManager {
 
   private func give(to device: Device) throws(RequestError) {
     guard let numbering else { return }
-    if let number = numbering.number(of: device.address) { return show(number, on: device) }
+    if let number = numbering.number(of: device.address), device.settings.name == numbering.name(of: number) {
+      return show(number, on: device)
+    }
     try checkOwner(of: device)
+    // It may have lost its name since, as by a removal.
+    self.numbering?.given.removeAll { $0.address == device.address }
     let (number, holders) = nextNumber(for: device, numbering)
     for holder in holders { try takeName(of: holder) }
     try rename(device.id, name: numbering.name(of: number))
@@ -95,7 +99,7 @@ extension DeviceManager {
   }
 
   /// The next number, and the devices that have its name or id, from another lesson. A number is left out if one keeps these: it
-  /// was numbered in this lesson, or another gateway owns it.
+  /// was numbered in this lesson, or another gateway owns it, or has a device of its own with this id.
   private func nextNumber(for device: Device, _ numbering: Numbering) -> (Int, [Device]) {
     var number = numbering.next
     while true {
@@ -103,8 +107,11 @@ extension DeviceManager {
       let holders = registry.all.filter {
         $0 !== device && ($0.settings.name == name || $0.id.description == id)
       }
+      let isUsedElsewhere = id.flatMap { try? DeviceID($0) }.map { id in
+        frontEnds.contains { $0.isUsedElsewhere(id) }
+      }
       let isFree = holders.allSatisfy { numbering.number(of: $0.address) == nil && !$0.owner.isOther }
-      if isFree { return (number, holders) }
+      if isFree, isUsedElsewhere != true { return (number, holders) }
       number += 1
     }
   }

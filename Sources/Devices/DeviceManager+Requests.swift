@@ -25,6 +25,7 @@ extension DeviceManager {
     if options.set.profile == Profile.radio.name, address.radioSender == nil {
       throw RequestError(.invalid, "only what is heard by radio has the profile radio")
     }
+    if let device = registry.byAddress[address] { try checkOwner(of: device, for: options.desired) }
     let before = store.record(address)
     var record = before
     (record.requested.isAdded, record.requested.isRemoved) = (true, false)
@@ -116,12 +117,12 @@ extension DeviceManager {
     _ id: DeviceID, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription? {
     let device = try requireDevice(id)
-    // What is set at a gateway that the device is pinned to holds, also before that has found it.
-    if !options.desired.isEmpty, case .other(let owner) = device.owner, device.settings.gateway != gateway {
-      throw RequestError("\(id) is owned by the gateway \(owner): its desired values are set there")
-    }
+    try checkOwner(of: device, for: options.desired)
     var record = device.record
     try mergeAndCheck(options, in: &record, at: .root.key("options"))
+    if let new = record.requested.changes.gateway, new != gateway, !options.desired.isEmpty {
+      throw RequestError(.invalid, "desired values are set before \(id) is given to \(new), or there")
+    }
     let profile = device.description.profile
     // Before `reconcile`, which may replace the device by one without these properties.
     set(options.desired.filter { $0.value == .null }, of: device)
@@ -140,6 +141,14 @@ extension DeviceManager {
     guard let changed = registry.byAddress[device.address] else { return nil }
     set(options.desired.filter { $0.value != .null }, of: changed)
     return changed.description
+  }
+
+  /// Desired values are those of the owner. What is set at a gateway that the device is pinned to holds, also before that has
+  /// found it.
+  private func checkOwner(of device: Device, for desired: [Named<JSONValue>]) throws(RequestError) {
+    guard !desired.isEmpty, case .other(let owner) = device.owner, device.settings.gateway != gateway
+    else { return }
+    throw RequestError("\(device.id) is owned by the gateway \(owner): its desired values are set there")
   }
 
   /// Changes options in a record, and checks them by the rules for an entry of config.json. A property with a desired

@@ -68,7 +68,12 @@ extension BTHome {
     }
 
     /// Whether the frame tells of something that has happened.
-    public var hasEvents: Bool { objects.contains { $0.quantity.entity == .event } }
+    public var hasEvents: Bool {
+      // A button that nobody presses is an object, too, and has no value.
+      objects.contains {
+        $0.quantity.entity == .event && (try? $0.content.value($0.bytes, valid: $0.quantity.valid)) != nil
+      }
+    }
 
     /// The names of the properties for its objects, in their order: `temperature`, `temperature_2` …
     public var names: [String] {

@@ -43,7 +43,7 @@ import Log
       }
       guard let open else { return }
       log.notice("the recording goes on", ["name": open.recording.name])
-      begin(open, folder)
+      begin(open, folder, isResumed: true)
     }
   }
 
@@ -89,7 +89,7 @@ import Log
       return .failure(Self.noAnswer)
     }
     log.notice("recording", ["name": open.recording.name])
-    begin(open, folder)
+    begin(open, folder, isResumed: false)
     // In turns, each device would come only after minutes.
     engine.beginRound()
     return .success(open.recording)
@@ -115,8 +115,10 @@ import Log
     return try (result ?? .failure(Self.noAnswer)).get()
   }
 
-  private func begin(_ open: RecordingFolder.Open, _ folder: RecordingFolder) {
-    let session = RecordingSession(open, in: folder, limits) { [weak self] in self?.hasEnded($0, $1, folder) }
+  private func begin(_ open: RecordingFolder.Open, _ folder: RecordingFolder, isResumed: Bool) {
+    let session = RecordingSession(open, in: folder, limits, isResumed: isResumed) { [weak self] in
+      self?.hasEnded($0, $1, folder)
+    }
     self.session = session
     engine.add(session)
   }

@@ -16,8 +16,8 @@ import Log
   private let folder: RecordingFolder
   private let file: RecordingFile
   private let limits: RecordingLimits
-  /// When it should have ended; nil: it goes on.
-  private let overdueEnd: Timestamp?
+  /// When it ends at the latest; nil: its age is not known by the clock.
+  private let latestEnd: Timestamp?
   private var columns: [RecordedColumn: Int]
   private var unwritten: [UInt8] = []
   /// What the file has of ``Recording/bytes``.
@@ -30,9 +30,12 @@ import Log
   /// Why the disk cannot be used.
   private var failure: RecordingFailure?
 
-  /// - Parameter onEnd: called once when its file is complete.
+  /// - Parameters:
+  ///   - isResumed: whether an earlier run has begun it. The gateway may have been off for days, which the clock of a host without
+  ///     a battery perhaps tells only later. One that begins now goes on when the clock is set.
+  ///   - onEnd: called once when its file is complete.
   init(
-    _ open: RecordingFolder.Open, in folder: RecordingFolder, _ limits: RecordingLimits,
+    _ open: RecordingFolder.Open, in folder: RecordingFolder, _ limits: RecordingLimits, isResumed: Bool,
     onEnd: @escaping (Recording, RecordingFailure?) -> Void
   ) {
     self.folder = folder
@@ -40,11 +43,8 @@ import Log
     self.onEnd = onEnd
     (recording, file, size) = (open.recording, open.file, open.recording.bytes)
     columns = open.columns
-    let end = open.latestEnd(limits)
-    let rest = end.milliseconds - Timestamp.now.milliseconds
-    // The gateway may have been off for days.
-    overdueEnd = rest < 0 ? end : nil
-    // The clock of a host without a battery may be behind.
+    latestEnd = isResumed ? open.latestEnd(limits) : nil
+    let rest = latestEnd.map { $0.milliseconds - Timestamp.now.milliseconds } ?? limits.longest
     limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
       self?.end(.time)
     }
@@ -68,6 +68,7 @@ import Log
 
   fileprivate func add(_ value: JSONValue, at time: Timestamp, column: Int?) {
     guard recording.end == nil else { return }
+    if let latestEnd, latestEnd < time { return end(.time) }
     let offset = Int(time.milliseconds - recording.started.milliseconds)
     guard let column, unwritten.count < Self.mostUnwritten else { return recording.lost += 1 }
     append(RecordingLine.reading(offset: offset, column: column, value: value).bytes)
@@ -86,7 +87,7 @@ import Log
   func end(_ reason: Recording.End) {
     guard recording.end == nil else { return }
     recording.end = reason
-    recording.ended = overdueEnd ?? .now
+    recording.ended = min(.now, latestEnd ?? .now)
     cancel()
   }
 
@@ -98,6 +99,7 @@ import Log
   private func write() async {
     while !Task.isCancelled {
       try? await loop.sleep(for: Self.gather)
+      if let latestEnd, latestEnd < .now { end(.time) }
       await writeOnce()
     }
     // What has come during a write.
@@ -149,12 +151,11 @@ extension RecordingFolder.Open {
   /// 2025-01-01. A clock that says less has not been set yet.
   private static let earliest: Int64 = 1_735_689_600_000
 
-  /// When it ends at the latest. If the clock was set forward since it began, as it was written after that, its age is not
-  /// known: its time begins again.
-  fileprivate func latestEnd(_ limits: RecordingLimits) -> Timestamp {
+  /// When it ends at the latest; nil: if the clock was set forward since it began, as it was written after that, its age is not
+  /// known, and its time begins again.
+  fileprivate func latestEnd(_ limits: RecordingLimits) -> Timestamp? {
     let end = Timestamp(milliseconds: recording.started.milliseconds + limits.longest)
-    return recording.started.milliseconds < Self.earliest || end + .seconds(60) < changed
-      ? .now + .milliseconds(limits.longest) : end
+    return recording.started.milliseconds < Self.earliest || end + .seconds(60) < changed ? nil : end
   }
 }
 

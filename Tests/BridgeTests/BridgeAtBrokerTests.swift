@@ -157,6 +157,7 @@ import Testing
   /// Requests for devices and adapters that do not exist, for ids that are in use, and for devices of others.
   private static let impossible: [(verb: String, payload: String, reason: String)] = [
     ("device/rename", #"{"id":"kitchn","to":"x"}"#, "no device is called kitchn: did you mean kitchen?"),
+    ("device/rename", #"{"id":"kitchn","to":"kitchn"}"#, "no device is called kitchn: did you mean kitchen?"),
     ("device/rename", #"{"id":"kitchen","to":"cellar"}"#, "the id cellar is in use by C5:A1:B2:C3:D4:E6"),
     (
       "device/add", #"{"identifier":"C5:A1:B2:C3:D4:E7","id":"kitchen"}"#,

@@ -18,6 +18,10 @@ extension BridgeRequestTests {
         + "device/sequence, adapter/reset, log_level, permit_join, number, record/start, record/stop, record/list, "
         + "record/delete, device/log"
     ),
+    (
+      "number", #"{"prefix":"\#(String(repeating: "x", count: 101))"}"#,
+      "prefix: it has 101 characters, the maximum is 100"
+    ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
     (

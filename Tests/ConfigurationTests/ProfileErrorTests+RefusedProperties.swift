@@ -23,6 +23,10 @@ extension ProfileErrorTests {
       "only values of a fixed size can be repeated"
     ),
     (
+      property(#""access":["read"],"type":"uint8","flags":{"0":"x"},"repeat":true"#), "a.repeat",
+      "only values of a fixed size can be repeated"
+    ),
+    (
       property(#""access":["read"],"type":"uint8","values":{"256":"x"}"#), "a.values",
       "256 does not fit into uint8"
     ),

@@ -99,6 +99,30 @@ import Testing
     }
   }
 
+  @LoopActor private static func receive(from sender: String, _ client: DBusConnection) {
+    client.signalSenders = [sender]
+  }
+
+  @Test func signalsOfStrangersAreDropped() async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let members = Record<String>()
+    let client = try await DBusConnection.open(bus.address, signalSenders: []) {
+      if case .signal(let signal) = $0 { members.append(signal.member) }
+    }
+    try await client.addMatch(["interface": "org.example.Echo"])
+    let owner = try await client.callBus("GetNameOwner", .string("org.example.Echo")).first?.text
+    try await server.emit(DBusSignal("Before", on: "org.example.Echo", of: "/"))
+    // What was sent before the answer has arrived with it.
+    _ = try await client.call(call("Echo"), timeout: patience)
+    await Self.receive(from: owner ?? "", client)
+    try await server.emit(DBusSignal("After", on: "org.example.Echo", of: "/"))
+    _ = try await members.first(within: patience, "a signal") { $0 == "After" }
+    #expect(!members.elements.contains("Before"))
+    await server.close()
+    await client.close()
+  }
+
   @Test func signalsArriveInOrder() async throws {
     let bus = try await PrivateBus()
     let all = Waiter<Void>()

@@ -54,6 +54,8 @@ struct InfoRoutes {
     return devices
   }
 
+  func isUnknown(_ id: DeviceID) -> Bool { unknown[id] != nil }
+
   mutating func cleared(_ id: DeviceID) {
     unknown[id] = nil
     forgetLost(id)

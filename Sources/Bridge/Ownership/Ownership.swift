@@ -48,6 +48,9 @@ struct Ownership: Sendable {
     actions.append(.device(address, action))
   }
 
+  /// Whether another gateway publishes a device under `id` that this one does not know.
+  func isUsedElsewhere(_ id: DeviceID) -> Bool { routes.isUnknown(id) }
+
   // MARK: The connection
 
   mutating func connected() {

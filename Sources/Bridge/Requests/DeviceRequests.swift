@@ -71,6 +71,7 @@ struct RenameDevice: GatewayRequest {
   }
 
   func perform(_ call: RequestCall) throws(RequestError) {
+    _ = try call.engine.description(of: id)
     var new = to ?? id
     let elsewhere = call.host.idElsewhere(of: id)
     if let name {

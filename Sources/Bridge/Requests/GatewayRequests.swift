@@ -54,7 +54,8 @@ struct NumberDevices: GatewayRequest {
   static let verb = "number"
   static let own: [ConfigurationKey<Self>] = [
     ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestNumbering)),
-    ConfigurationKey("prefix", \.prefix, .optional(.text(longest: 128, mayBeEmpty: true))),
+    // A number follows, and a name has at most 128 characters.
+    ConfigurationKey("prefix", \.prefix, .optional(.text(longest: 100, mayBeEmpty: true))),
     ConfigurationKey("next", \.next, .optional(.integer(0...9999))),
     ConfigurationKey("id", \.id, .optional(.deviceID)),
   ]

@@ -262,8 +262,8 @@ extension PropertyKeys {
 
   private var description: Codec.Description {
     if let format { return .advertised(format, instance) }
-    if let flags, let type { return .flags(type, flags) }
-    let one = fields.map(Codec.Description.record) ?? .scalar(scalar)
+    let flags = flags.flatMap { flags in type.map { Codec.Description.flags($0, flags) } }
+    let one = flags ?? fields.map(Codec.Description.record) ?? .scalar(scalar)
     return isRepeated ? .list(of: one) : one
   }
 

@@ -109,7 +109,7 @@ import Log
       }
       switch action {
       case .length:
-        times.answered(at: .now, isWhole: isFirst)
+        times.answered(at: .now, .now, isWhole: isFirst)
         isFirst = false
       case .cleared: table.clear()
       case .take(let bytes):

@@ -180,9 +180,13 @@ package struct HeardEvents: Sendable {
       return pending.firstIndex { $0.event == event }.map { tell($0, event, at: now) } ?? []
     }
     if let actions = endPending(event, at: now) { return actions }
-    // The event is known if it was told before, or if another claim for it came earlier.
+    // The event is known if it was told before, or if another claim for it came earlier. Without a packet id, the same frame
+    // after another one is a new event, of which the claim comes first.
+    var mayBeNew = false
+    if case .frame = event.key { mayBeNew = !frames.values.contains { $0.key == event.key } }
     let isKnown = known.contains {
       $0.event.key == event.key && age(of: $0, at: now, time) < event.key.window
+        && (!mayBeNew || $0.isUnheard)
     }
     if !isKnown { append(Told(event: event, learnt: now, isUnheard: true)) }
     return []

@@ -87,9 +87,8 @@ extension DeviceManager {
       radio.strangers[address] = nil
       return device
     }
-    if isMicrobit(packet, sender), !store.record(address).requested.isRemoved, !isPinnedElsewhere(address) {
-      noteStranger(address)
-    }
+    let mayJoin = !store.record(address).requested.isRemoved || permitJoin?.device == address
+    if isMicrobit(packet, sender), mayJoin, !isPinnedElsewhere(address) { noteStranger(address) }
     return nil
   }
 

@@ -36,7 +36,7 @@ extension GatewayAccess {
   private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
     try await request(
       "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
-      within: .seconds(120))
+      within: .seconds(160))
   }
 
   private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {

@@ -62,8 +62,8 @@ class Chart {
     for (const line of this.lines.slice(own.length)) this.load([line], await rowsOf(line.bit));
   }
 
-  load(lines, [names = [], ...rows]) {
-    for (const line of lines) {
+  load(lines, [names, ...rows]) {
+    for (const line of names ? lines : []) {
       const wanted = this.p.name + (line.field && `.${line.field}`), column = names.findIndex((name) => name === wanted || name.startsWith(`${wanted} (`));
       line.points = rows.filter((row) => row[column]).map((row) => [Date.parse(row[0]), row[column] === 'true' ? 1 : Number(row[column]) || 0]);
     }
@@ -89,7 +89,9 @@ class Chart {
     this.drawn = performance.now();
     const first = this.lines.reduce((t, { points }) => min(t, points[0]?.[0] ?? t), end), hours = Number(kept('zoom')) || (SPANS.slice(1).find((n) => first > end - n * HOUR) ?? 24), begin = end - hours * HOUR;
     this.shown = this.lines.map(({ p, field, name, points }) => {
-      const recent = field ? [] : p.spark.filter(([t]) => t >= begin), from = p.spark[0]?.[0] ?? end;
+      // Of the newest values those without a gap: the history has what came while nobody saw the page.
+      const spark = p.spark.slice(max(0, p.spark.findLastIndex(([t], i) => i && t - p.spark[i - 1][0] > 60000)));
+      const recent = field ? [] : spark.filter(([t]) => t >= begin), from = spark[0]?.[0] ?? end;
       return { field, name, points: [...points.filter(([t]) => t >= begin && t < from), ...recent] };
     });
     const all = this.shown.flatMap(({ points }) => points);
@@ -117,7 +119,8 @@ class Chart {
     this.rest = rest;
     this.shown.forEach(({ name, points }, i) => {
       let last = 0;
-      const d = points.map(([t, v, broken]) => { const gap = broken || t - last > rest; last = t; return `${gap ? 'M' : 'L'}${x(t).toFixed(1)} ${y(v).toFixed(1)}`; }).join('');
+      // A point alone is a short line.
+      const d = points.map(([t, v, broken], n) => { const gap = broken || t - last > rest; last = t; return `${!gap ? 'L' : n ? 'h2M' : 'M'}${x(t).toFixed(1)} ${y(v).toFixed(1)}`; }).join('');
       parts.push(svg('path', { d: d && `${d}h2`, class: `s${i}` }));
       const hue = () => { if (i > 2) parts.at(-1).style.setProperty('--hue', `hsl(${i * 137} 60% 50%)`); };
       hue();

@@ -110,12 +110,13 @@ const COMMAND = /(?:^|[:;?] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,
 const copy = async (command) => {
   try { await navigator.clipboard.writeText(command); } catch {
     // Without HTTPS there is no clipboard but for what is selected.
-    const area = h('textarea', { label: T.copy });
+    const area = h('textarea', { label: T.copy }), before = document.activeElement;
     area.value = command;
     document.body.append(area);
     area.select();
     document.execCommand('copy');
     area.remove();
+    before.focus({ preventScroll: true });
   }
   say(T.copied);
 };

@@ -84,8 +84,9 @@ const take = {
     Object.assign(bit, { d, round, shape });
     bit.props = new Map(properties.map((d) => {
       const p = before.get(d.name) ?? { name: d.name, spark: [], log: [] };
+      if (d.write?.time !== p.d?.write?.time) p.problem = '';
       p.d = d;
-      if (isEvent(p) && hasValue(p) && !p.log.length) p.log.push({ value: d.value, time: d.time });
+      if (isEvent(p) && hasValue(p) && p.log[0]?.time !== d.time) p.log = [{ value: d.value, time: d.time }, ...p.log].slice(0, 12);
       if (d.time) sample(p, Date.parse(d.time));
       if (!bit.d.online) p.broken = true;
       return [d.name, p];
@@ -162,11 +163,13 @@ const check = () => { if (!idle && Date.now() - heard > 40000) abort.abort(); };
 setInterval(check, 5000);
 // A browser has six connections to a host for all of its tabs: one that nobody sees for a minute leaves its own to others.
 let idle = false, unseen = 0;
+const retry = () => { abort.abort(); setTimeout(() => wake(), 50); };
 const look = () => {
   clearTimeout(unseen);
   if (document.hidden) { unseen = setTimeout(() => { idle = true; abort.abort(); }, 60000); return; }
   idle = false;
   check();
+  if (!connected && Date.now() - heard > 3000) retry();
   wake();
   draw();
 };

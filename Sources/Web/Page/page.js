@@ -11,7 +11,7 @@ const areas = h('select', { label: T.area, change: () => arrange() });
 const bar = h('div.bar', count, search, areas, viewSelect, button(T.record, recordDialog, { class: 'join' }), button(T.add, addDialog, { class: 'main' })), isShow = () => document.body.classList.contains('show');
 const showButton = button(T.show, () => setShow(!isShow())), lost = h('span'), joining = h('span'), numbered = h('span');
 const numberStrip = h('div.strip', { hidden: true }, numbered, button(T.stop, () => act('number', { time: 0 }), { class: 'join' }));
-const lostStrip = h('div.strip bad', { hidden: true }, lost, button(T.retry, () => wake())), joinStrip = h('div.strip', { hidden: true }, joining, button(T.stop, () => act('permit_join', { time: 0 }), { class: 'join' })), readStrip = h('div.strip look', { hidden: true }, T.readOnly);
+const lostStrip = h('div.strip bad', { hidden: true }, lost, button(T.retry, retry)), joinStrip = h('div.strip', { hidden: true }, joining, button(T.stop, () => act('permit_join', { time: 0 }), { class: 'join' })), readStrip = h('div.strip look', { hidden: true }, T.readOnly);
 document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gatewayLink), languages, showButton), lostStrip, joinStrip, numberStrip, recordStrip, readStrip, main, toast, voice);
 
 let arranged = '';

@@ -137,14 +137,15 @@ const editor = (p, bit) => {
     if (isNumber(p)) return Number(input.value);
     try { return isJSON ? JSON.parse(input.value) : (select || input).value; } catch { return input.value; }
   };
+  const control = select || input;
   let last;
-  const el = form(() => set(bit, p, value()), select || label, h('button', isEvent(p) ? T.send : T.set));
+  const el = form(() => { control.typed = false; set(bit, p, value()); }, select || label, h('button', isEvent(p) ? T.send : T.set));
   return { el: h('div.set', el, note.el), update(p) {
     const next = isJSON ? JSON.stringify(p.d.value) : p.d.value;
     note.update(p);
-    if (isEvent(p) || last === next || el.contains(document.activeElement)) return;
+    if (isEvent(p) || last === next || control.typed || el.contains(document.activeElement)) return;
     last = next;
     if (type === 'boolean') input.checked = next;
-    else (select || input).value = next ?? '';
+    else control.value = next ?? '';
   } };
 };

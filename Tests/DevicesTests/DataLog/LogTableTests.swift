@@ -1,3 +1,4 @@
+import EventLoop
 import JSON
 import Log
 import TestSupport
@@ -165,26 +166,45 @@ import Testing
 
   private static func at(_ seconds: Int) -> Timestamp { Timestamp(milliseconds: Int64(seconds) * 1000) }
 
+  private static let start = Moment.now
+
+  /// - Parameter set: by how much the clock was set before, in seconds.
+  private static func answer(_ clock: inout LogClock, at seconds: Int, set: Int = 0, isWhole: Bool = true) {
+    clock.answered(at: at(seconds + set), start + .seconds(seconds), isWhole: isWhole)
+  }
+
   @Test func onlyRowsBetweenTwoAnswersHaveATime() {
     var clock = LogClock()
     let rows = Self.rows("5,1\n12,2\n13,3\n22,4\n1,5\n")
-    clock.answered(at: Self.at(1000), isWhole: false)
+    Self.answer(&clock, at: 1000, isWhole: false)
     #expect(clock.measured(rows[0]) == nil, "written at any time before")
-    clock.answered(at: Self.at(1010), isWhole: true)
+    Self.answer(&clock, at: 1010)
     #expect(clock.measured(rows[1]) == Self.at(1010))
     #expect(clock.measured(rows[2]) == Self.at(1010), "the program's 0 is at 997 at the latest")
-    clock.answered(at: Self.at(1020), isWhole: true)
+    Self.answer(&clock, at: 1020)
     #expect(clock.measured(rows[3]) == Self.at(1019))
-    clock.answered(at: Self.at(1030), isWhole: true)
+    Self.answer(&clock, at: 1030)
     #expect(clock.measured(rows[4]) == Self.at(1030), "another run")
-    clock.answered(at: Self.at(1040), isWhole: false)
+    Self.answer(&clock, at: 1040, isWhole: false)
     #expect(clock.measured(rows[4]) == nil, "not all was read before")
+  }
+
+  @Test func afterTheClockWasSetEarlierTimesDoNotCount() {
+    var clock = LogClock()
+    let rows = Self.rows("12,1\n25,2\n33,3\n")
+    Self.answer(&clock, at: 1000)
+    Self.answer(&clock, at: 1010)
+    #expect(clock.measured(rows[0]) == Self.at(1010))
+    Self.answer(&clock, at: 1020, set: 5000)
+    #expect(clock.measured(rows[1]) == nil, "one of its two answers has another clock")
+    Self.answer(&clock, at: 1030, set: 5000)
+    #expect(clock.measured(rows[2]) == Self.at(6030))
   }
 
   @Test func rowWithoutATimeHasNone() {
     var clock = LogClock()
-    clock.answered(at: Self.at(1000), isWhole: false)
-    clock.answered(at: Self.at(1010), isWhole: true)
+    Self.answer(&clock, at: 1000, isWhole: false)
+    Self.answer(&clock, at: 1010)
     #expect(clock.measured(Self.rows(",1\n")[0]) == nil)
   }
 }

@@ -215,6 +215,10 @@ extension EngineTests {
   @Test func aDeviceThatARequestHasPinnedElsewhereIsAddedAgain() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
+    await #expect(throws: RequestError.self) {
+      try await tested.engine.change(Engine.id, ["gateway": "attic", "desired": ["period": 500]])
+    }
+    #expect(await tested.engine.deviceCount == 1, "the value would be lost")
     _ = try await tested.engine.change(Engine.id, ["gateway": "attic"])
     #expect(await tested.engine.deviceCount == 0)
     let before = tested.frontEnd.events.count

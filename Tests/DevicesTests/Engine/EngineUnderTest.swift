@@ -278,6 +278,10 @@ final class EngineUnderTest: Sendable {
   /// The adapters at each change that the engine reported.
   nonisolated let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
+  /// Ids of devices that only another gateway knows.
+  var usedElsewhere: Set<DeviceID> = []
+
+  func isUsedElsewhere(_ id: DeviceID) -> Bool { usedElsewhere.contains(id) }
 
   func follow(_ engine: DeviceManager) {
     self.engine = engine

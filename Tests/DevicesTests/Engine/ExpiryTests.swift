@@ -199,6 +199,18 @@ import Testing
     await tested.end()
   }
 
+  /// A device was noted while the clock was ahead.
+  @Test func aDateInTheFutureMakesNoOtherDeviceOlder() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    await Engine.store(Self.record(lastSeen: 500), in: path)
+    await Engine.store(Self.record(Self.stranger), in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    for day in 101...103 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.deviceCount == 2)
+    await tested.end()
+  }
+
   @Test func deviceInRangeIsNotedOnceADayAndStays() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"

@@ -112,6 +112,23 @@ import Testing
     await tested.end()
   }
 
+  @LoopActor private static func useElsewhere(_ id: String, _ tested: Engine) throws {
+    tested.frontEnd.usedElsewhere = [try DeviceID(id)]
+  }
+
+  @Test func oneThatHasLostItsNameGetsTheNextNumberThatNobodyUses() async throws {
+    let tested = try await Self.start([.temperature, .buttons])
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
+    await Self.press(tested)
+    try await tested.hasName("Table 1", id: "table-1")
+    _ = try await tested.engine.rename(DeviceID("table-1"), name: "Anna")
+    try await Self.useElsewhere("table-2", tested)
+    await Self.press(tested)
+    try await tested.hasName("Table 3", id: "table-3")
+    #expect(await tested.engine.numbering?.given.count == 1)
+    await tested.end()
+  }
+
   /// A picture ends a text that is running.
   @Test func numberIsShownAfterThePicture() async throws {
     let tested = try await Engine {

@@ -106,6 +106,28 @@ import Testing
     #expect(events.claimed(claim, byThis: true, at: Self.start + .seconds(26), .now) == [])
   }
 
+  /// The other gateway hears each frame first: its claims come before them.
+  @Test func pressesWithoutPacketIDsAreToldOnceByTwoGateways() {
+    var events = HeardEvents(told: [])
+    for (number, byte) in [1, 2, 1, 2, 1].enumerated() as EnumeratedSequence<[UInt8]> {
+      let now = Self.start + .milliseconds(number * 300)
+      var other = HeardEvents(told: [])
+      _ = other.heard(Self.source, [byte], packetID: nil, at: now)
+      let claims = other.heardEvents([], of: Self.source, hasPeers: true, at: now, .now)
+      guard case .claim(let claim)? = claims.first else {
+        Issue.record("\(claims)")
+        return
+      }
+      #expect(events.claimed(claim, byThis: false, at: now, .now) == [])
+      _ = events.heard(Self.source, [byte], packetID: nil, at: now + .milliseconds(100))
+      let told = events.heardEvents([], of: Self.source, hasPeers: true, at: now + .milliseconds(100), .now)
+      guard case .tell(_, _, isElsewhere: true)? = told.first else {
+        Issue.record("\(number): \(told)")
+        return
+      }
+    }
+  }
+
   /// The memory for events and for claims is bounded, and a claim that does not come back delays its event by 3 s.
   @Test func claimsThatDoNotComeBack() {
     var events = HeardEvents(told: [])

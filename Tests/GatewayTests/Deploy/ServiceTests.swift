@@ -12,11 +12,23 @@ import Testing
     #expect(ServiceAccess.hidden == ["/home", "/root", "/run/user", "/tmp", "/var/tmp"])
   }
 
+  /// Without the id of the machine's boot, a message that ends the gateway would end it for ever.
+  @Test func idOfTheBootIsReadable() throws {
+    let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
+    #expect(!unit.contains("\nProcSubset="), "it hides /proc/sys")
+    let profile = String(decoding: try shipped("deploy/home-assistant/app/apparmor.txt"), as: UTF8.self)
+    #expect(profile.contains("\n  @{PROC}/sys/kernel/random/boot_id r,\n"))
+  }
+
   @Test func ofAllDevicesTheServiceMayUsePortsOnUSB() throws {
     let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
     let lines = unit.split(separator: "\n")
     #expect(lines.contains("DevicePolicy=closed") && lines.contains("SupplementaryGroups=dialout"))
-    #expect(lines.filter { $0.hasPrefix("DeviceAllow=") } == ["DeviceAllow=char-166 rw"])
+    // Root's `setup --apply` writes the other.
+    #expect(
+      lines.filter { $0.hasPrefix("DeviceAllow=") } == [
+        "DeviceAllow=char-166 rw", "DeviceAllow=/dev/rfkill w",
+      ])
     // It would hide them.
     #expect(!lines.contains { $0.hasPrefix("PrivateDevices=") })
     let rule = String(decoding: try shipped("deploy/udev/60-microbit-gateway.rules"), as: UTF8.self)
