@@ -35,15 +35,16 @@ extension DeviceManager {
   /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
-    let passed = lastExpiry.map { today - $0 } ?? 0
-    let uncounted = passed > 1 ? passed : 0
+    // Of an earlier run only one device may have a date of a clock that was ahead.
+    let last = lastExpiry ?? lastSeenBefore.map { min($0, today) }
+    let passed = last.map { today - $0 } ?? 0
+    let uncounted = (0...1).contains(passed) ? 0 : passed
     lastExpiry = today
     /// Without the days that are not counted.
     func shifted(_ day: Int) -> Int { max(0, min(day + uncounted, today)) }
     for device in registry.all {
       // What a device sends is not missed on days on which it is offline.
-      device.values.removeUnseen(
-        today: today, uncounted: device.description.isOnline ? uncounted : max(0, passed))
+      device.values.removeUnseen(today: today, uncounted: device.description.isOnline ? uncounted : passed)
     }
     for device in Array(registry.all) where !device.hasNoStoredID {
       let before = device.record.lastSeen.map(shifted)

@@ -17,8 +17,10 @@ import Store
 
   /// The maximum number of devices; smaller than ``DeviceManager/capacity`` only in tests.
   let capacity: Int
-  /// The day on which devices were last expired, in this run or an earlier one.
+  /// The day on which devices were last expired, in this run.
   var lastExpiry: Int?
+  /// The last day on which a device was seen in an earlier run.
+  private(set) var lastSeenBefore: Int?
   let context: DeviceContext
   /// The id of this gateway, as devices may be pinned to it.
   let gateway: GatewayID
@@ -94,7 +96,7 @@ import Store
   /// Creates the devices that are known from earlier runs.
   package func start() {
     loadKnownDevices()
-    lastExpiry = store.records.values.compactMap(\.lastSeen).max()
+    lastSeenBefore = store.records.values.compactMap(\.lastSeen).max()
     updateReceivers()
     scheduleExpiry()
   }

@@ -83,14 +83,12 @@ extension DeviceRecord {
     requested == other.requested && valueTable.count >= other.valueTable.count
   }
 
-  /// Whether the device was heard again, or more of its data log was read, and nothing else has changed.
+  /// Whether the device was heard again, and nothing else has changed.
   fileprivate func isOnlyHeard(since before: DeviceRecord) -> Bool {
     var other = before
     other.learnedLimit = learnedLimit
     if lastHeard != nil, before.lastHeard != nil { other.lastHeard = lastHeard }
     if counter != nil, before.counter != nil { other.counter = counter }
-    // The retained `info` has it as well.
-    if log != nil, before.log != nil { other.log = log }
     return self == other
   }
 

@@ -20,7 +20,7 @@ extension BridgeRequestTests {
     ),
     (
       "number", #"{"prefix":"\#(String(repeating: "x", count: 101))"}"#,
-      "prefix: it has 101 characters, the maximum is 100"
+      "prefix: must not be longer than 100 characters"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
