@@ -6,8 +6,8 @@ struct HeldReadings {
   private static let most = 1000
   private var readings: [Reading] = []
 
-  /// - Returns: whether to publish the reading now. Otherwise one of a new link is held. One of the old link, which ends a little
-  ///   after another gateway has taken the device over, is dropped.
+  /// - Returns: whether to publish the reading now. Otherwise one of a new link is held, also behind others, to keep their order.
+  ///   One of the old link, which ends a little after another gateway has taken the device over, is dropped.
   mutating func passOrHold(_ reading: Reading, isOwnedByOther: Bool, _ session: SessionState) -> Bool {
     guard isOwnedByOther || !readings.isEmpty else { return true }
     guard session == .subscribing else { return false }

@@ -6,7 +6,7 @@ import MQTT
 import Store
 
 /// Decides which retained commands are carried out: the broker sends the last of each topic at every connection. A
-/// command is stored once its outcome is known.
+/// command is stored with its first outcome, also if that is `pending`.
 @LoopActor struct RetainedCommands {
   enum Decision: Equatable {
     case execute

@@ -10,8 +10,8 @@ extension Channel {
 
   /// Reads the value and subscribes to it, if the property's access says so.
   ///
-  /// It is read first: bluetoothd signals what it has read as well, and without a handler that signal is dropped, so that the
-  /// value comes once.
+  /// It is read before there is a handler for its signals: bluetoothd signals what it has read as well, and the value would come
+  /// twice.
   /// - Parameter visit: the link is ended soon. A value that can be read is read alone, else the visit awaits the first one;
   ///   events are left out.
   func subscribe(on central: Central, in visit: Visit?) async throws(CentralError) {

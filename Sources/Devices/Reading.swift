@@ -10,7 +10,7 @@ package struct Reading: Sendable {
   package var key: ValueKey?
   package let value: Value
   package let time: Timestamp
-  /// Counts the device's readings of this run, whatever their property; nil for what is no reading: the value of a
+  /// The number of the reading among all of the device in this run; nil for what is not counted as a reading: the value of a
   /// writable property that was read after a write or on a new link, or a last value that is reported again.
   package let sequence: UInt64?
   /// Whether the value is a message that is nothing but values of the program, which have readings of their own.

@@ -292,7 +292,7 @@ struct StateWrites: WriteMachine {
     command.outlivesRun ? DesiredValue.Waiting(value: command.value, sender: command.sender) : nil
   }
 
-  /// The value was written: answers its command, and makes its value the desired one.
+  /// The value was written: answers its command, whose value becomes the desired one, also if the device holds an adjusted one.
   private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [WriteAction] {
     guard case .command(let tracked) = purpose else { return [] }
     // A value that the device has adjusted is not written again, as it would be adjusted again.

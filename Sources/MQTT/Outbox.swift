@@ -218,8 +218,8 @@ struct Outbox {
     for lane in Lane.allCases {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
-      // A message of an earlier connection does not overtake the state of this one; while no state may be sent, it goes, too,
-      // so as not to hold up later ones.
+      // A message of an earlier connection does not overtake the state of this one, unless no state may be sent now: it would
+      // hold up later messages.
       if let message = messages.first(lane),
         lane == .bulk || !mayOvertake || bulkAllowance == 0 || message.sequence > lastBefore
       {
