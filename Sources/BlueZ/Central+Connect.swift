@@ -103,10 +103,8 @@ extension Central {
     await waitForEnd(of: id)
     try check(id)
     guard !isRefused(id) else { throw .inputDevice }
-    if isConnected(id) {
-      if links.notEnded.contains(id) { throw .timedOut("the last link has not ended") }
-    } else {
-      links.notEnded.remove(id)
+    if links.notEnded.contains(id) { throw .timedOut("the last link has not ended") }
+    if !isConnected(id) {
       await scanBriefly(isPreferred: isPreferred)
       await pauseScan(before: attempt)
       try check(id)
@@ -228,15 +226,19 @@ extension Central {
     checkConditions()
     await callIgnoringFailure(
       DBusCall("Disconnect", on: BlueZName.device, of: id.path), timeout: limits.disconnect)
-    _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
+    if await wait(limits.treeUpdate, until: { !self.isConnected(id) }) {
+      links.notEnded.remove(id)
+    } else {
+      links.notEnded.insert(id)
+    }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
-    if isConnected(id) { links.notEnded.insert(id) } else { links.notEnded.remove(id) }
     links.finishEnding(id)
     checkConditions()
   }
 
-  /// The link ended without a call to ``disconnect(_:)``.
+  /// The link has ended, perhaps without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
+    links.notEnded.remove(id)
     guard let link = endUse(of: id), link.hasUnanswered else { return }
     links.beginEnding(id)
     loop.task {

@@ -35,11 +35,11 @@ extension DeviceManager {
   /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
-    // Of an earlier run only one device may have a date of a clock that was ahead.
-    let last = lastExpiry ?? lastSeenBefore.map { min($0, today) }
+    // A record may have a date in the future, noted while the clock was ahead.
+    let last = lastExpiry ?? daysSeenBefore.filter { $0 <= today }.max() ?? daysSeenBefore.max()
     let passed = last.map { today - $0 } ?? 0
     let uncounted = (0...1).contains(passed) ? 0 : passed
-    lastExpiry = today
+    (lastExpiry, daysSeenBefore) = (today, [])
     /// Without the days that are not counted.
     func shifted(_ day: Int) -> Int { max(0, min(day + uncounted, today)) }
     for device in registry.all {

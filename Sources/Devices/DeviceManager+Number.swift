@@ -79,12 +79,8 @@ extension DeviceManager {
 
   private func give(to device: Device) throws(RequestError) {
     guard let numbering else { return }
-    if let number = numbering.number(of: device.address), device.settings.name == numbering.name(of: number) {
-      return show(number, on: device)
-    }
+    if let number = numbering.number(of: device.address) { return show(number, on: device) }
     try checkOwner(of: device)
-    // It may have lost its name since, as by a removal.
-    self.numbering?.given.removeAll { $0.address == device.address }
     let (number, holders) = nextNumber(for: device, numbering)
     for holder in holders { try takeName(of: holder) }
     try rename(device.id, name: numbering.name(of: number))

@@ -72,6 +72,7 @@ extension DeviceManager {
       record.requested.isRemoved = isConfigured
     }
     permitJoin?.removed.insert(device.address)
+    numbering?.given.removeAll { $0.address == device.address }
     reconcile(device.address)
     return device.address
   }

@@ -19,8 +19,8 @@ import Store
   let capacity: Int
   /// The day on which devices were last expired, in this run.
   var lastExpiry: Int?
-  /// The last day on which a device was seen in an earlier run.
-  private(set) var lastSeenBefore: Int?
+  /// The days on which devices were seen in earlier runs, until devices are expired in this one.
+  var daysSeenBefore: [Int] = []
   let context: DeviceContext
   /// The id of this gateway, as devices may be pinned to it.
   let gateway: GatewayID
@@ -96,7 +96,7 @@ import Store
   /// Creates the devices that are known from earlier runs.
   package func start() {
     loadKnownDevices()
-    lastSeenBefore = store.records.values.compactMap(\.lastSeen).max()
+    daysSeenBefore = store.records.values.compactMap(\.lastSeen)
     updateReceivers()
     scheduleExpiry()
   }

@@ -12,7 +12,7 @@ import GATT
   /// An earlier run published topics of this device under `id`, which it no longer has.
   /// - Parameter offered: the properties that the device offered on its last link.
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
-  /// Whether another gateway publishes a device under `id` that is not known here.
+  /// Whether another gateway publishes a device under `id`, which has another id here, or none.
   func isUsedElsewhere(_ id: DeviceID) -> Bool
 }
 

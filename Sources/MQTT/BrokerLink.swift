@@ -19,7 +19,7 @@ struct BrokerLink {
     case waiting
     /// Stopping; messages are still queued. → disconnecting, stopped
     case flushing
-    /// DISCONNECT is being sent; to be connected again after the delay, nil: stopping. → waiting, stopped
+    /// DISCONNECT is being sent; to be connected again after the delay, nil: stopping. → waiting, dialling, stopped
     case disconnecting(for: Duration?)
     /// Final.
     case stopped
@@ -65,7 +65,7 @@ struct BrokerLink {
   private var refusalBackOff: BackOff
   /// Asked to stop without a connection, while something is to be sent: how long that may take.
   private var stopLimit: Duration?
-  private var isStopping: Bool { stopLimit != nil }
+  var isStopping: Bool { stopLimit != nil }
 
   init(_ options: MQTTOptions) {
     choice = HostChoice(count: options.brokers.count, returnAfter: options.returnAfter)
@@ -83,11 +83,15 @@ struct BrokerLink {
     return dial()
   }
 
-  /// Whether an attempt is under way that another one may follow.
-  var isTrying: Bool { !isStopping && (state == .dialling || state == .handshaking) }
+  /// Whether an attempt is under way.
+  var isTrying: Bool { state == .dialling || state == .handshaking }
 
   /// The attempt has failed at one address of the host, and begins anew at the next.
-  mutating func triesNextAddress() -> [Action] { [.drop] + dial() }
+  mutating func triesNextAddress() -> [Action] {
+    state = .dialling
+    // The timer of `stop` keeps running.
+    return isStopping ? [.drop, .dial] : [.drop] + dial()
+  }
 
   mutating func dialled() -> [Action] {
     guard state == .dialling else { return [] }
@@ -156,7 +160,9 @@ struct BrokerLink {
     case .connected:
       // Spread, so that the gateways of a broker do not all leave it at once.
       return [.setTimer(probeInterval * (0.75 + jitter / 2)), .probe]
-    case .idle, .handshaking, .stopped:
+    case .handshaking:
+      return isStopping ? finish() : []
+    case .idle, .stopped:
       return []
     }
   }

@@ -234,7 +234,7 @@ import Log
   func write(_ entry: OutageLog.Entry) { log(entry.level, entry.line) }
 
   private func timeout() {
-    if link.state == .handshaking { return failed(.timedOut(socket?.phase ?? .connect)) }
+    if link.state == .handshaking, !link.isStopping { return failed(.timedOut(socket?.phase ?? .connect)) }
     perform(link.timeout(jitter: options.jitter()))
   }
 

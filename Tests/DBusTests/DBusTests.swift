@@ -99,6 +99,15 @@ import Testing
     }
   }
 
+  @Test func aNameThatTheConnectionHasIsItsOwn() async throws {
+    try await withEcho { client in
+      for (name, isOwn) in [("Mine", true), ("Mine", true), ("Echo", false)] {
+        let isOwned = try await client.requestName("org.example." + name)
+        #expect(isOwned == isOwn)
+      }
+    }
+  }
+
   @LoopActor private static func receive(from sender: String, _ client: DBusConnection) {
     client.signalSenders = [sender]
   }

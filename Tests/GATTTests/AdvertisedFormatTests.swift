@@ -97,6 +97,8 @@ import Testing
   @Test func whatAFrameSaysOfItself() throws {
     func frame(_ hex: String) throws -> BTHome.Frame { try BTHome.Frame(#require(Hexadecimal.bytes(hex))) }
     let press = try frame("44" + "0009" + "3a01")
+    let rest = try frame("44" + "000a" + "3a00")
+    #expect(press.hasEvents && !rest.hasEvents)
     #expect(press.packetID == 9 && press.isTriggerOnly && !press.isEncrypted && press.unknownObject == nil)
     #expect(try frame("42" + "188d38c1a400" + "0102").packetID == nil)
     #expect(try frame("42" + "188d38c1a400" + "0102").value("battery", at: 0) == .integer(2))

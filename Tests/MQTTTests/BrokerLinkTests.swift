@@ -131,7 +131,9 @@ import Testing
     #expect(link.triesNextAddress() == [.drop, .setTimer(.seconds(10)), .dial])
     #expect(link.state == .dialling && link.isTrying)
     _ = link.stop(isWaiting: true, deadline: .seconds(5))
-    #expect(!link.isTrying)
+    #expect(link.isTrying && link.triesNextAddress() == [.drop, .dial])
+    _ = link.dialled()
+    #expect(link.timeout(jitter: 0) == [.cancelTimer, .drop, .finish])
     #expect(!connected().isTrying)
   }
 
@@ -249,7 +251,6 @@ import Testing
     _ = waiting.start()
     _ = waiting.failed(failure, at: start, jitter: 0)
     #expect(waiting.stop(isWaiting: true, deadline: .seconds(5)) == [.setTimer(.seconds(5)), .dial])
-    #expect(!waiting.isTrying)
     var failing = waiting
     #expect(failing.failed(failure, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
     #expect(waiting.dialled() == [])

@@ -48,8 +48,10 @@ struct Ownership: Sendable {
     actions.append(.device(address, action))
   }
 
-  /// Whether another gateway publishes a device under `id` that this one does not know.
-  func isUsedElsewhere(_ id: DeviceID) -> Bool { routes.isUnknown(id) }
+  /// Whether another gateway publishes a device under `id`, which has another id here, or none.
+  func isUsedElsewhere(_ id: DeviceID) -> Bool {
+    routes.isUnknown(id) || devices.values.contains { $0.machine.elsewhere?.id == id }
+  }
 
   // MARK: The connection
 

@@ -111,16 +111,13 @@ import MQTT
     // Unreadable.
     guard let notice else { return }
     let isOwn = notice.gateway == context.gateway
-    if named == nil, !isOwn { releaseDeletions(of: id) }
     publishPin(notice, payload)
     let device = isOwn ? notice.address.flatMap { publishers[$0] } : nil
     handle { $0.infoArrived(notice, isUpToDate: device?.info == payload) }
-    if let named, !isOwn, named.owner.isOther { releaseDeletions(of: id) }
-  }
-
-  /// A deletion that the broker has refused, or not received yet, would come after what another gateway publishes.
-  private func releaseDeletions(of id: DeviceID) {
-    context.mqtt.releaseDeletions(under: "\(context.topics.base)/\(id)/")
+    // A deletion that the broker has refused, or not received yet, would come after what that gateway publishes.
+    if !isOwn, publishers[id]?.owner.isOther ?? true {
+      context.mqtt.releaseDeletions(under: "\(context.topics.base)/\(id)/")
+    }
   }
 
   // MARK: Actions

@@ -56,6 +56,8 @@ package struct HeardEvents: Sendable {
     var bytes: [UInt8]
     let key: Event.Key
     var heard: Moment
+    /// When it was heard first.
+    let since: Moment
     /// Whether no frame of the source was heard before in this run.
     let isFirst: Bool
   }
@@ -117,7 +119,7 @@ package struct HeardEvents: Sendable {
     let packetID = packetID()
     let key = packetID.map(Event.Key.packet) ?? .frame(Digest.of(source.name + bytes))
     let isSame = before?.key == key && (packetID != nil || !isSilent)
-    frames[source] = Frame(bytes: bytes, key: key, heard: now, isFirst: before == nil)
+    frames[source] = Frame(bytes: bytes, key: key, heard: now, since: now, isFirst: before == nil)
     return Novelty(hasReadings: true, hasEvents: !isSame)
   }
 
@@ -180,16 +182,22 @@ package struct HeardEvents: Sendable {
       return pending.firstIndex { $0.event == event }.map { tell($0, event, at: now) } ?? []
     }
     if let actions = endPending(event, at: now) { return actions }
-    // The event is known if it was told before, or if another claim for it came earlier. Without a packet id, the same frame
-    // after another one is a new event, of which the claim comes first.
-    var mayBeNew = false
-    if case .frame = event.key { mayBeNew = !frames.values.contains { $0.key == event.key } }
+    // The event is known if it was told before, or if another claim for it came earlier.
+    let isAgain = isAgain(event, at: now, time)
     let isKnown = known.contains {
-      $0.event.key == event.key && age(of: $0, at: now, time) < event.key.window
-        && (!mayBeNew || $0.isUnheard)
+      $0.event.key == event.key && age(of: $0, at: now, time) < event.key.window && (!isAgain || $0.isUnheard)
     }
     if !isKnown { append(Told(event: event, learnt: now, isUnheard: true)) }
     return []
+  }
+
+  /// Whether the frame of an event, which has no packet id, was heard elsewhere after another frame was heard here: it is a new
+  /// event with the same frame, whose claim has arrived before the frame.
+  private func isAgain(_ event: Event, at now: Moment, _ time: Timestamp) -> Bool {
+    guard case .frame = event.key, !frames.values.contains(where: { $0.key == event.key }),
+      let changed = frames.values.map(\.since).max()
+    else { return false }
+    return .milliseconds(time.milliseconds - event.time.milliseconds) < changed.duration(to: now)
   }
 
   /// Another gateway has told an event that waits here.

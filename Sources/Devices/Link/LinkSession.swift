@@ -232,7 +232,7 @@ import GATT
     context.scheduler.forget(device)
     feedPresence { $0.stop() }
     requests.resume(reason)
-    // One that there is nevertheless is another program's.
+    // In these states the gateway has no link: one that bluetoothd has is another program's.
     guard !context.isStopping, !hasNoLink, let peripheral else { return }
     loop.task { [central] in await central.disconnect(peripheral) }
   }

@@ -114,14 +114,14 @@ const chooser = (p, bit) => {
   const input = h('input', { type: 'number', placeholder: T.other, label: T.otherLabel, step: 'any', min: low / scale, max: high / scale, blur: () => touch(bit, p.name) });
   const el = h('div.choice', { role: 'group', label: isTime ? T.period : p.d.title }, all.map(([, b]) => b));
   roving(el);
-  if (isTime) el.append(form(() => { if (input.value) set(bit, p, Math.round(input.value * scale)); }, input, h('span.quiet', 's'), h('button', T.set)));
+  if (isTime) el.append(form(() => { input.typed = false; if (input.value) set(bit, p, Math.round(input.value * scale)); }, input, h('span.quiet', 's'), h('button', T.set)));
   return { el: h('div', el, note.el), update(p) {
     for (const [value, choice] of all) {
       attr(choice, 'aria-pressed', String(value === p.d.value));
       attr(choice, 'aria-busy', value === underWay(p) && 'true');
     }
     const other = all.some(([value]) => value === p.d.value) || !hasValue(p) ? '' : String(p.d.value / scale);
-    if (document.activeElement !== input && input.last !== other) input.value = input.last = other;
+    if (document.activeElement !== input && !input.typed && input.last !== other) input.value = input.last = other;
     note.update(p);
   } };
 };

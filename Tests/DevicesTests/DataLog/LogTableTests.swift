@@ -59,8 +59,8 @@ import Testing
       ]
     ),
     ("a,a\n1,2\n", [#"1/1 {"a":1}"#]),
-    // No time of a micro:bit.
     ("Time (seconds),a\n3.5,2 left\n", [#"1/1 3.5 s {"a":"2 left"}"#]),
+    // No time of a micro:bit.
     ("Time (days),a\n1e+308,1\n2,2\n", [#"1/1 {"Time (days)":1e+308,"a":1}"#, #"2/1 2 d {"a":2}"#]),
   ]
 

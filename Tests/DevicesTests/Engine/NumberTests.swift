@@ -116,12 +116,15 @@ import Testing
     tested.frontEnd.usedElsewhere = [try DeviceID(id)]
   }
 
-  @Test func oneThatHasLostItsNameGetsTheNextNumberThatNobodyUses() async throws {
+  @Test func oneThatWasRemovedGetsTheNextNumberThatNobodyUses() async throws {
     let tested = try await Self.start([.temperature, .buttons])
     await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
     await Self.press(tested)
     try await tested.hasName("Table 1", id: "table-1")
-    _ = try await tested.engine.rename(DeviceID("table-1"), name: "Anna")
+    let before = tested.frontEnd.events.count
+    _ = try await tested.engine.remove(DeviceID("table-1"))
+    _ = try await tested.engine.add(Engine.address, [:])
+    try await tested.frontEnd.availability(true, from: before)
     try await Self.useElsewhere("table-2", tested)
     await Self.press(tested)
     try await tested.hasName("Table 3", id: "table-3")

@@ -110,22 +110,46 @@ import Testing
   @Test func pressesWithoutPacketIDsAreToldOnceByTwoGateways() {
     var events = HeardEvents(told: [])
     for (number, byte) in [1, 2, 1, 2, 1].enumerated() as EnumeratedSequence<[UInt8]> {
-      let now = Self.start + .milliseconds(number * 300)
-      var other = HeardEvents(told: [])
-      _ = other.heard(Self.source, [byte], packetID: nil, at: now)
-      let claims = other.heardEvents([], of: Self.source, hasPeers: true, at: now, .now)
-      guard case .claim(let claim)? = claims.first else {
-        Issue.record("\(claims)")
-        return
-      }
-      #expect(events.claimed(claim, byThis: false, at: now, .now) == [])
-      _ = events.heard(Self.source, [byte], packetID: nil, at: now + .milliseconds(100))
-      let told = events.heardEvents([], of: Self.source, hasPeers: true, at: now + .milliseconds(100), .now)
+      let claim = Self.claim(of: byte, at: number * 300)
+      #expect(Self.claimed(claim, by: &events, at: number * 300) == [])
+      let told = Self.hear(byte, &events, at: number * 300 + 100)
       guard case .tell(_, _, isElsewhere: true)? = told.first else {
         Issue.record("\(number): \(told)")
         return
       }
     }
+  }
+
+  /// Both claim the press at the same time, and it is over when the other's claim arrives.
+  @Test func lateClaimOfAPressThatWasToldIsNoNewPress() throws {
+    var events = HeardEvents(told: [])
+    let other = Self.claim(of: 1, at: 50)
+    guard case .claim(let own)? = Self.hear(1, &events, at: 0).first else { throw Failure("no claim") }
+    #expect(Self.claimed(own, byThis: true, by: &events, at: 60).count == 1)
+    _ = Self.hear(2, &events, at: 300)
+    #expect(Self.claimed(other, by: &events, at: 400) == [])
+    guard case .claim? = Self.hear(1, &events, at: 700).first else { throw Failure("the next press is lost") }
+  }
+
+  private static func moment(_ ms: Int) -> Moment { start + .milliseconds(ms) }
+  private static func time(_ ms: Int) -> Timestamp { Timestamp(milliseconds: 1_800_000_000_000 + Int64(ms)) }
+
+  private static func hear(_ byte: UInt8, _ events: inout HeardEvents, at ms: Int) -> [HeardEvents.Action] {
+    _ = events.heard(source, [byte], packetID: nil, at: moment(ms))
+    return events.heardEvents([], of: source, hasPeers: true, at: moment(ms), time(ms))
+  }
+
+  private static func claimed(
+    _ claim: HeardEvents.Event, byThis: Bool = false, by events: inout HeardEvents, at ms: Int
+  ) -> [HeardEvents.Action] {
+    events.claimed(claim, byThis: byThis, at: moment(ms), time(ms))
+  }
+
+  /// What another gateway sends when it hears the frame.
+  private static func claim(of byte: UInt8, at ms: Int) -> HeardEvents.Event {
+    var other = HeardEvents(told: [])
+    guard case .claim(let claim)? = hear(byte, &other, at: ms).first else { preconditionFailure("no claim") }
+    return claim
   }
 
   /// The memory for events and for claims is bounded, and a claim that does not come back delays its event by 3 s.
