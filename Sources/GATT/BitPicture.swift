@@ -3,15 +3,15 @@ struct BitPicture: Sendable {
   let rows: Int
   let columns: Int
 
-  /// `#` for on, `.` for off, `/` between the rows.
+  /// `#` for on, `.` for off, `/` between the rows. Rows that are missing at the end are off.
   func text(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.map { row in
+    (bytes + Array(repeating: 0, count: rows - bytes.count)).map { row in
       String((0..<columns).map { row >> UInt8(columns - 1 - $0) & 1 == 1 ? "#" : "." })
     }.joined(separator: "/")
   }
 
-  /// Rows are separated by `/`, spaces or line ends; `1` and `0` are accepted for on and off. With fewer rows than the
-  /// picture has, only those are sent. Nil for anything else.
+  /// Rows are separated by `/`, spaces or line ends; `1` and `0` are accepted for on and off. Rows that are
+  /// missing at the end are off. Nil for anything else.
   func bytes(_ text: String) -> [UInt8]? {
     let lines = text.split { $0 == "/" || $0.isWhitespace }
     guard (1...rows).contains(lines.count) else { return nil }
@@ -28,7 +28,7 @@ struct BitPicture: Sendable {
       }
       bytes.append(row)
     }
-    return bytes
+    return bytes + Array(repeating: 0, count: rows - bytes.count)
   }
 
   var example: String {

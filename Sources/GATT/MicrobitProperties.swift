@@ -80,8 +80,8 @@ extension Property {
       HomeAssistantEntity(.notify, key: "notify", name: "LED text"),
     ])
 
-  /// The LEDs that are on, five rows of five: a byte for each row, with bit 4 for the LED at the left. A shorter value
-  /// does not change the remaining rows.
+  /// The LEDs that are on, five rows of five: a byte for each row, with bit 4 for the LED at the left. A write
+  /// clears all LEDs first (`stopAnimation` in `MicroBitLEDService.cpp`).
   ///
   /// Reading returns what the display shows, including what the program on the micro:bit draws. This may differ from
   /// the value just written: then the result is `adjusted`. Writing stops a running animation, and loses the
@@ -110,11 +110,12 @@ extension Property {
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
   /// ``microbitCalibration``. The notification follows that of the field, and is often lost (the firmware's queue has
-  /// one place), so the bearing is polled instead.
+  /// one place), so the bearing is polled instead. Until it is calibrated, 0 is read: that counts as unknown, also on the one degree
+  /// that is north.
   public static let microbitBearing = Property(
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
-    access: [.read, .notify], codec: .uint16, unit: "°", poll: .seconds(1),
-    report: Report(minInterval: .seconds(1), change: 1), isAutomatic: true,
+    access: [.read, .notify], codec: Codec(builtIn: .scalar(Codec.Scalar(.uint16, unknown: [0]))), unit: "°",
+    poll: .seconds(1), report: Report(minInterval: .seconds(1), change: 1), isAutomatic: true,
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing", isEnabled: false)])
 
   /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
@@ -126,11 +127,12 @@ extension Property {
     settle: .seconds(2))
 
   /// Starts a calibration, and notifies its result. A person has to tilt the micro:bit meanwhile, and its program is
-  /// blocked. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425).
+  /// blocked. Whether it is calibrated cannot be read (lancaster-university/microbit-dal#425), and 0, which says that this is not
+  /// known, is never notified.
   public static let microbitCalibration = Property(
     name: "calibration", service: .microbitMagnetometerService, characteristic: .microbit(0xB358),
     kind: .event, access: [.notify, .write], writeMode: .request,
-    codec: words([0: "unknown", 1: "start", 2: "done", 3: "failed"]),
+    codec: words([1: "start", 2: "done", 3: "failed"]),
     homeAssistant: [HomeAssistantEntity(.event, name: "Calibration", category: .diagnostic)])
 
   // MARK: Pins
@@ -164,8 +166,8 @@ extension Property {
     name: "input_pins", service: .microbitPinService, characteristic: .microbit(0xB9FE),
     access: [.read, .write], codec: Codec(builtIn: .flags(.uint32, pins)))
 
-  /// Pulse-width modulation of one or two pins: pin, value (0 to 1024) and period in µs. The firmware ignores every
-  /// other length.
+  /// Pulse-width modulation of one or two pins: pin, value (0 to 1023) and period in µs (1 to 262143 on a V2). The
+  /// firmware ignores other values, and every other length.
   public static let microbitPWM = Property(
     name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
     access: .write, writeMode: .request,

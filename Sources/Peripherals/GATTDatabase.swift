@@ -85,7 +85,7 @@ package struct GATTDatabase: Sendable {
     case stored(ClosedRange<Int>)
     /// The last written value, of a length that the codec can decode.
     case coded(Codec)
-    /// The micro:bit's LEDs, one byte per row: a shorter write leaves the other rows unchanged.
+    /// The micro:bit's LEDs, one byte per row: a shorter write clears the other rows.
     case rows
     case temperature
     case temperaturePeriod

@@ -82,8 +82,9 @@ package struct PeripheralValues: Sendable {
       stored[characteristic.handle] = bytes
     case .rows:
       guard bytes.count <= Self.rows else { return false }
-      let present = value(of: characteristic, at: now)
-      stored[characteristic.handle] = bytes.map { $0 & 0x1F } + present.dropFirst(bytes.count)
+      if bytes.isEmpty { break }
+      let missing = Array(repeating: UInt8(0), count: Self.rows - bytes.count)
+      stored[characteristic.handle] = bytes.map { $0 & 0x1F } + missing
     case .temperaturePeriod:
       guard let period = UInt16(littleEndianBytes: bytes) else { return false }
       microBit?.setPeriod(period, at: now)

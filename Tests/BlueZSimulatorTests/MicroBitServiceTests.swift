@@ -278,7 +278,7 @@ import Testing
 
   // MARK: LED
 
-  @Test func shortWritesSetTheUpperRowsAlone() {
+  @Test func shortWritesClearTheLowerRows() {
     let fixture = Self.linked()
     for bytes in [[0xFF, 1, 2, 3, 4], [], [7, 8]] as [[UInt8]] {
       fixture.call("A", Self.rows, .writeValue, [.bytes(bytes), .noOptions])
@@ -289,7 +289,7 @@ import Testing
       fixture.takeLines() == [
         "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok", "<\tA\tWriteValue\tok",
         "<\tA\tWriteValue\torg.bluez.Error.InvalidArguments\tInvalid Length",
-        Self.value(Self.rows, "0708020304"), "<\tA\tReadValue\tok\tay:0708020304",
+        Self.value(Self.rows, "0708000000"), "<\tA\tReadValue\tok\tay:0708000000",
       ])
   }
 

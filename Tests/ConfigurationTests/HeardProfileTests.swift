@@ -36,11 +36,11 @@ import Testing
   @Test(arguments: [
     (
       "0512fc5394c37c0004fffc040cac364200cdcbb8334c884f",
-      #"{"temperature":24.3,"humidity":53.49,"pressure":100044,"acceleration_x":0.004,"acceleration_y":-0.004,"acceleration_z":1.036,"voltage":2.9776875,"movements":66}"#
+      #"{"temperature":24.3,"humidity":53.49,"pressure":100044,"acceleration_x":0.004,"acceleration_y":-0.004,"acceleration_z":1.036,"voltage":2.977,"movements":66}"#
     ),
     (
       "057fffffFefffe7fff7fff7fffffdefefffecbb8334c884f",
-      #"{"temperature":163.835,"humidity":163.835,"pressure":115534,"acceleration_x":32.767,"acceleration_y":32.767,"acceleration_z":32.767,"voltage":3.6469375,"movements":254}"#
+      #"{"temperature":163.835,"humidity":163.835,"pressure":115534,"acceleration_x":32.767,"acceleration_y":32.767,"acceleration_z":32.767,"voltage":3.646,"movements":254}"#
     ),
     (
       "058001000000008001800180010000000000cbb8334c884f",

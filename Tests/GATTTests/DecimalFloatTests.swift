@@ -66,8 +66,10 @@ import Testing
     #expect(try codec.decode(bytes) == .text(text))
     #expect(try codec.encode(.text(text)) == bytes)
     #expect(try codec.encode(.text("01010\n11111\n#####\n .###. 00100 ")) == bytes)
-    #expect(try codec.encode(.text("#....")) == [0b10000], "the other rows are not written")
-    #expect(try codec.decode([0xFF]) == .text("#####"), "bits beyond the columns are ignored")
+    #expect(try codec.encode(.text("#....")) == [0b10000, 0, 0, 0, 0], "the other rows are off")
+    #expect(
+      try codec.decode([0xFF]) == .text("#####/...../...../...../....."),
+      "bits beyond the columns are ignored")
   }
 
   @Test(arguments: ["", "#", "######", "#x...", ".../...", "...../...../...../...../...../....."])

@@ -194,7 +194,7 @@ import Testing
           .random(in: 0...255, using: &random)
         })
     case .bits:
-      let rows = (0..<Int.random(in: 1...scalar.rows, using: &random)).map { _ in
+      let rows = (0..<scalar.rows).map { _ in
         String((0..<scalar.columns).map { _ in Bool.random(using: &random) ? "#" : "." })
       }
       return .text(rows.joined(separator: "/"))

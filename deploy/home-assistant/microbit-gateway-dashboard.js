@@ -76,15 +76,17 @@ function microbitSection(hass, device) {
     const options = { show_name: false, show_state: false, grid_options: { columns: 6 } };
     cards.push({ type: "picture-entity", ...options, ...row(entity, device) });
   }
-  const rows = entities.filter(isRow).flatMap((entity) => [row(entity, device), ...periodButtons(entity)]);
+  const rows = entities.filter(isRow).flatMap((entity) => [row(entity, device), ...periodButtons(hass, entity)]);
   if (rows.length > 0) cards.push({ type: "entities", entities: rows });
   return { type: "grid", cards };
 }
 
-// The field of a period takes any number of ms; these buttons set the usual ones.
-function periodButtons(entity) {
+// The field of a period takes any number; these buttons set the usual ones, in the unit that is chosen in Home Assistant.
+function periodButtons(hass, entity) {
   if (domainOf(entity) !== "number" || entity.name !== "Measuring interval") return [];
-  const buttons = Object.entries(PERIODS).map(([name, value]) => ({
+  const unit = hass.states[entity.entity_id]?.attributes.unit_of_measurement;
+  const factor = { s: 1000, min: 60000, h: 3600000 }[unit] ?? 1;
+  const buttons = Object.entries(PERIODS).map(([name, milliseconds]) => ({
     entity: entity.entity_id,
     name,
     show_icon: false,
@@ -92,7 +94,7 @@ function periodButtons(entity) {
       action: "perform-action",
       perform_action: "number.set_value",
       target: { entity_id: entity.entity_id },
-      data: { value },
+      data: { value: milliseconds / factor },
     },
   }));
   return [{ type: "buttons", entities: buttons }];

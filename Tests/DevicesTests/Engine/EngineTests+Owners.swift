@@ -40,6 +40,9 @@ extension EngineTests {
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])
     device = await handOver(period)
     #expect(device?.desired == ["period": 800] && device?.configured == [])
+    await #expect(throws: RequestError.self, "the owner would overwrite it") {
+      try await tested.engine.add(Engine.address, ["desired": ["period": 500]])
+    }
     // A request has withdrawn the override there.
     device = await handOver(nil)
     #expect(device?.desired == ["period": 300] && device?.configured == ["period"])

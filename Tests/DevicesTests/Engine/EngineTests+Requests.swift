@@ -242,6 +242,18 @@ extension EngineTests {
     #expect(try Engine.stored(in: path).isEmpty)
   }
 
+  @Test func aChangedIntervalOfADeviceThatIsNotVisitedEndsNoLink() async throws {
+    func configuration(every: Int) -> Configuration {
+      self.configuration { ($0.connect, $0.every) = (.onDemand, every) }
+    }
+    let tested = try await Engine(configuration(every: 600))
+    _ = try await tested.engine.change(Engine.id, ["connect": "always"])
+    try await tested.frontEnd.availability(true)
+    await tested.engine.configure(configuration(every: 900))
+    #expect(await tested.engine.device(Engine.id)?.session == .live)
+    await tested.end()
+  }
+
   @Test func disabledDeviceIsDisconnected() async throws {
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)

@@ -302,8 +302,9 @@ class Led(Extra):
     def write_rows(self, value):
         if len(value) > self.ROWS:
             raise ATT_Error(INVALID_LENGTH)
-        self.rows[: len(value)] = [row & 0x1F for row in value]  # the other rows stay
-        self.rows = [row | drawn for row, drawn in zip(self.rows, self.drawn)]
+        # `stopAnimation` clears all rows first.
+        rows = [row & 0x1F for row in value] + [0] * (self.ROWS - len(value))
+        self.rows = [row | drawn for row, drawn in zip(rows, self.drawn)]
         self.microbit.notice()
 
     def write_text(self, value):
