@@ -20,6 +20,7 @@ package struct DesiredValue: Sendable, Equatable {
   var override: Override?
   /// The value of a command without time to live that is not carried out yet: kept over a restart, as the override is.
   var waiting: Waiting?
+  package var waitingValue: Value? { waiting?.value.value }
 
   /// The value that is applied on every link; nil leaves the device as it is.
   var effective: EncodedValue? { override?.value ?? configured }

@@ -54,6 +54,11 @@ struct PropertyState: Sendable {
     shownRSSI = device.rssi
     waiting = state.streamSet
     setProperties()
+    for (index, property) in device.allProperties.enumerated() {
+      // The command of an earlier run is told as those of this one.
+      guard let value = device.desired(property).waitingValue else { continue }
+      properties[index].write = PropertyState.Write(requested: value, outcome: .pending, time: .now)
+    }
   }
 
   /// Continues for the same device with other properties.

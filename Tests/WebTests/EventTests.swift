@@ -138,6 +138,12 @@ import Testing
       try await site.post("property/set", #"{"id":"kitchen","property":"period","value":3000}"#).status == 200
     )
     #expect(try await events.next("write")["write"]?["requested"] == .integer(3000))
+    let restored = try await site.onLoop {
+      let state = try #require(site.state)
+      let device = WebDevice(try #require(state.device("kitchen")).device, state)
+      return device.properties.compactMap(\.write).map { ($0.requested, $0.outcome) }
+    }
+    #expect(restored.count == 1 && restored[0] == (.integer(3000), .pending), "after a restart")
     let metrics = try await site.get("/metrics").body
     #expect(
       metrics.contains(#"microbit_gateway_writes_total{device="kitchen",result="superseded"} 1"# + "\n"))
