@@ -226,11 +226,8 @@ extension Central {
     checkConditions()
     await callIgnoringFailure(
       DBusCall("Disconnect", on: BlueZName.device, of: id.path), timeout: limits.disconnect)
-    if await wait(limits.treeUpdate, until: { !self.isConnected(id) }) {
-      links.notEnded.remove(id)
-    } else {
-      links.notEnded.insert(id)
-    }
+    _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
+    if isConnected(id) { links.notEnded.insert(id) } else { links.notEnded.remove(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
     links.finishEnding(id)
     checkConditions()

@@ -117,9 +117,11 @@ extension Codec.Scalar {
     case (_, .string(let word)): values.isEmpty ? nil : .text(word)
     case _ where !values.isEmpty: nil
     case (_, .integer(let number)): .integer(number)
-    // One beyond every type is refused later, as out of range; a fraction is refused here.
+    // One beyond every type is refused later, as out of range; a fraction is refused here. Home Assistant computes 0.7 s, shown in
+    // minutes, to 700.0000000000001 ms.
     case (_, .number(let number)) where isInteger && abs(number) < 0x1p63:
-      json.wholeNumber.map(Value.integer)
+      abs(number - number.rounded()) <= abs(number) * 1e-14
+        ? JSONValue.number(number.rounded()).wholeNumber.map(Value.integer) : nil
     case (_, .number(let number)): .number(number)
     case (_, .null), (_, .bool), (_, .array), (_, .object): nil
     }

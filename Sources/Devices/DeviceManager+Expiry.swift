@@ -35,8 +35,8 @@ extension DeviceManager {
   /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
-    // A record may have a date in the future, noted while the clock was ahead.
-    let last = lastExpiry ?? daysSeenBefore.filter { $0 <= today }.max() ?? daysSeenBefore.max()
+    // A record may have a date in the future, noted while the clock was ahead. Tomorrow may be as well, before the clock is set.
+    let last = lastExpiry ?? daysSeenBefore.filter { $0 <= today + 1 }.max() ?? daysSeenBefore.max()
     let passed = last.map { today - $0 } ?? 0
     let uncounted = (0...1).contains(passed) ? 0 : passed
     (lastExpiry, daysSeenBefore) = (today, [])

@@ -167,7 +167,7 @@ extension Property {
     access: [.read, .write], codec: Codec(builtIn: .flags(.uint32, pins)))
 
   /// Pulse-width modulation of one or two pins: pin, value (0 to 1023) and period in µs (1 to 262143 on a V2). The
-  /// firmware ignores other values, and every other length.
+  /// firmware ignores larger ones, and every other length.
   public static let microbitPWM = Property(
     name: "pwm", service: .microbitPinService, characteristic: .microbit(0xD822), kind: .event,
     access: .write, writeMode: .request,

@@ -62,6 +62,8 @@ import Testing
     #expect(try value("5", codec(.uint8)) == .integer(5))
     #expect(try value("300", codec(.uint8)) == .integer(300), "the range is not checked here")
     #expect(try value("5.5", codec(.uint8)) == nil)
+    #expect(try value("700.0000000000001", codec(.uint16)) == .integer(700))
+    #expect(try value("700.00001", codec(.uint16)) == nil)
     for text in ["5.0", "5e0", "0.5E+1", "50e-1"] {
       #expect(try value(text, codec(.uint8)) == .integer(5), "\(text)")
     }

@@ -84,8 +84,8 @@ function microbitSection(hass, device) {
 // The field of a period takes any number; these buttons set the usual ones, in the unit that is chosen in Home Assistant.
 function periodButtons(hass, entity) {
   if (domainOf(entity) !== "number" || entity.name !== "Measuring interval") return [];
-  const unit = hass.states[entity.entity_id]?.attributes.unit_of_measurement;
-  const factor = { s: 1000, min: 60000, h: 3600000 }[unit] ?? 1;
+  const unit = hass.states[entity.entity_id].attributes.unit_of_measurement;
+  const factor = { "μs": 0.001, s: 1000, min: 60000, h: 3600000, d: 86400000 }[unit] ?? 1;
   const buttons = Object.entries(PERIODS).map(([name, milliseconds]) => ({
     entity: entity.entity_id,
     name,

@@ -192,7 +192,7 @@ package struct HeardEvents: Sendable {
   }
 
   /// Whether the frame of an event, which has no packet id, was heard elsewhere after another frame was heard here: it is a new
-  /// event with the same frame, whose claim has arrived before the frame.
+  /// event with the same frame, whose claim has arrived before the frame. As far as the clocks of the two gateways agree.
   private func isAgain(_ event: Event, at now: Moment, _ time: Timestamp) -> Bool {
     guard case .frame = event.key, !frames.values.contains(where: { $0.key == event.key }),
       let changed = frames.values.map(\.since).max()

@@ -302,6 +302,8 @@ class Led(Extra):
     def write_rows(self, value):
         if len(value) > self.ROWS:
             raise ATT_Error(INVALID_LENGTH)
+        if not value:
+            return
         # `stopAnimation` clears all rows first.
         rows = [row & 0x1F for row in value] + [0] * (self.ROWS - len(value))
         self.rows = [row | drawn for row, drawn in zip(rows, self.drawn)]
