@@ -220,8 +220,8 @@ import Testing
       try await fixture.bridgeOnline()
       try await fixture.synchronizeGateway()
       let idle = try fixture.peakKilobytes
-      // The thread sanitizer notes accesses in memory of its own, four times as much (scripts/sanitize).
-      let most = flood.most * (getenv("TSAN_OPTIONS") == nil ? 1 : 5)
+      // Sanitizers keep several times as much (scripts/sanitize).
+      let most = flood.most * (getenv("ASAN_OPTIONS") == nil ? 1 : 5)
       // While it runs.
       var unsent = 0
       for (topic, payload) in flood.messages() {
