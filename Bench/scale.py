@@ -3,6 +3,7 @@
 For scripts/scale, which documents the variables.
 """
 
+import json
 import os
 import random
 import re
@@ -189,10 +190,11 @@ class World:
         self.wait("the simulator", 10, lambda: "ready" in (self.folder / f"simulator-{number}.log").read_text())
         (folder / "password").write_text("any")
         (folder / "password").chmod(0o600)
-        hosts = ",".join(f'"127.0.0.1:{port}"' for port in self.ports)
-        (folder / "config.json").write_text(
-            '{"gateway":{"id":"g%d"},"bluetooth":{"links":64},"mqtt":{"hosts":[%s],"username":"%s","password_file":'
-            '"password"}}' % (number, hosts, USER))
+        brokers = [f"127.0.0.1:{port}" for port in self.ports]
+        mqtt = {"hosts": brokers} if len(brokers) > 1 else {"host": "127.0.0.1", "port": self.port}
+        mqtt |= {"username": USER, "password_file": "password"}
+        (folder / "config.json").write_text(json.dumps(
+            {"gateway": {"id": f"g{number}"}, "bluetooth": {"links": 64}, "mqtt": mqtt}))
         self.gateways.append(self.run_gateway(number))
 
     def run_gateway(self, number):
