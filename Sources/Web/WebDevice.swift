@@ -126,17 +126,17 @@ struct PropertyState: Sendable {
   }
 
   func commandChanged(_ value: Value, for name: String, _ outcome: Outcome?) {
-    let isEnd = outcome.map { $0 != .pending } ?? false
-    if isEnd, let outcome { writes[outcome.word, default: 0] += 1 }
+    let end = outcome == .pending ? nil : outcome
+    if let end { writes[end.word, default: 0] += 1 }
     // A value that the device's program has never sent is not shown.
     guard let place = device.allProperties.firstIndex(where: { $0.name == name }) else { return }
     properties[place].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
     properties[place].waitingForWrite = state.streamSet
     waitingForValues = state.streamSet
     state.changed()
-    guard isEnd, let outcome, let reason = outcome.reason else { return }
+    guard let end, let reason = end.reason else { return }
     state.add(
-      "\(name): \(outcome.word): \(reason)", device.id, code: "not_set",
+      "\(name): \(end.word): \(reason)", device.id, code: "not_set",
       about: [
         "property": .string(name), "value": device.allProperties[place].codec.json(value),
         "reason": .string(reason),

@@ -1,3 +1,4 @@
+import Configuration
 import Devices
 import GATT
 
@@ -27,6 +28,11 @@ extension Ownership {
 
   /// Which gateway owns the device, as far as is known; nil: the device is not known.
   func owner(of address: BluetoothAddress) -> Owner? { devices[address]?.machine.owner }
+
+  /// Whether another gateway publishes a device under `id`, which has another id here, or none.
+  func isUsedElsewhere(_ id: DeviceID) -> Bool {
+    routes.isUnknown(id) || devices.values.contains { $0.machine.elsewhere?.id == id }
+  }
 
   /// Whether this gateway answers commands for the device: unless another one owns it, is online and does not leave it to this
   /// one.

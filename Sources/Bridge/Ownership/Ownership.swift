@@ -20,7 +20,7 @@ struct Ownership: Sendable {
   /// Another gateway's device that is about to be added again, with other properties.
   private var replaced: (address: BluetoothAddress, machine: OwnershipMachine)?
   private(set) var orphans: Orphans
-  private var routes: InfoRoutes
+  private(set) var routes: InfoRoutes
   /// The other gateways at this broker that are online; beyond ``mostGateways``, further ones count as offline.
   private(set) var online: Set<GatewayID> = []
   /// Whoever may publish `bridge/{id}/state` can invent ids.
@@ -46,11 +46,6 @@ struct Ownership: Sendable {
 
   private mutating func act(_ action: DeviceAction, _ address: BluetoothAddress) {
     actions.append(.device(address, action))
-  }
-
-  /// Whether another gateway publishes a device under `id`, which has another id here, or none.
-  func isUsedElsewhere(_ id: DeviceID) -> Bool {
-    routes.isUnknown(id) || devices.values.contains { $0.machine.elsewhere?.id == id }
   }
 
   // MARK: The connection
